@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads machine files: one table names every key with its unit and bound, so that reading, overriding and
+// listing cannot disagree.
+
+#include "runtime/Machine.h"
+
+#include "runtime/Error.h"
+#include "runtime/NearestName.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace nearbank {
+namespace {
+
+enum class Bound { Positive, NonNegative, Share, PowerOfTwo, Text };
+
+/// One key of a machine file. Exactly one of the accessors is set.
+struct Field {
+  const char *path;
+  const char *unit;
+  Bound bound;
+  int64_t *(*integer)(MachineConfig &) = nullptr;
+  double *(*real)(MachineConfig &) = nullptr;
+  std::string *(*text)(MachineConfig &) = nullptr;
+};
+
+Field integerField(const char *path, const char *unit, Bound bound, int64_t *(*get)(MachineConfig &)) {
+  return {path, unit, bound, get, nullptr, nullptr};
+}
+Field realField(const char *path, const char *unit, Bound bound, double *(*get)(MachineConfig &)) {
+  return {path, unit, bound, nullptr, get, nullptr};
+}
+Field textField(const char *path, const char *unit, std::string *(*get)(MachineConfig &)) {
+  return {path, unit, Bound::Text, nullptr, nullptr, get};
+}
+
+#define NB_INTEGER(PATH, UNIT, BOUND, MEMBER)                                                                          \
+  integerField(PATH, UNIT, Bound::BOUND, [](MachineConfig &m) -> int64_t * { return &m.MEMBER; })
+#define NB_REAL(PATH, UNIT, BOUND, MEMBER)                                                                             \
+  realField(PATH, UNIT, Bound::BOUND, [](MachineConfig &m) -> double * { return &m.MEMBER; })
+#define NB_CACHE(PATH, MEMBER)                                                                                         \
+  NB_INTEGER(PATH ".sizeBytes", "B", PowerOfTwo, MEMBER sizeBytes),                                                    \
+      NB_INTEGER(PATH ".ways", "ways", PowerOfTwo, MEMBER ways),                                                       \
+      NB_INTEGER(PATH ".lineBytes", "B", PowerOfTwo, MEMBER lineBytes),                                                \
+      NB_INTEGER(PATH ".hitCycles", "cycles", NonNegative, MEMBER hitCycles)
+
+const std::vector<Field> &fields() {
+  static const std::vector<Field> table = {
+      NB_INTEGER("core.count", "cores", Positive, core.count),
+      NB_REAL("core.clockGHz", "GHz", Positive, core.clockGHz),
+      NB_INTEGER("core.intAluCycles", "cycles", Positive, core.intAluCycles),
+      NB_INTEGER("core.intMulCycles", "cycles", Positive, core.intMulCycles),
+      NB_INTEGER("core.intDivCycles", "cycles", Positive, core.intDivCycles),
+      NB_INTEGER("core.fpAddCycles", "cycles", Positive, core.fpAddCycles),
+      NB_INTEGER("core.fpMulCycles", "cycles", Positive, core.fpMulCycles),
+      NB_INTEGER("core.fpFmaCycles", "cycles", Positive, core.fpFmaCycles),
+      NB_INTEGER("core.fpDivCycles", "cycles", Positive, core.fpDivCycles),
+      NB_INTEGER("core.fpSqrtCycles", "cycles", Positive, core.fpSqrtCycles),
+      NB_INTEGER("core.fpMoveCycles", "cycles", Positive, core.fpMoveCycles),
+      NB_INTEGER("core.branchTakenCycles", "cycles", NonNegative, core.branchTakenCycles),
+      NB_INTEGER("core.stackKiB", "KiB", Positive, core.stackKiB),
+      NB_CACHE("l1i", l1i.),
+      NB_CACHE("l1d", l1d.),
+      NB_CACHE("l2", l2->),
+      NB_INTEGER("vault.count", "vaults", PowerOfTwo, dram.vaults),
+      NB_REAL("vault.bandwidthGBs", "GB/s", Positive, dram.vaultBandwidthGBs),
+      NB_INTEGER("vault.banks", "banks", PowerOfTwo, dram.banksPerVault),
+      NB_INTEGER("vault.rowBytes", "B", PowerOfTwo, dram.rowBytes),
+      NB_INTEGER("vault.interleaveBytes", "B", PowerOfTwo, dram.interleaveBytes),
+      NB_INTEGER("vault.capacityMiB", "MiB", Positive, dram.capacityMiB),
+      NB_REAL("dram.tCkNs", "ns", Positive, dram.tCkNs),
+      NB_INTEGER("dram.nRCD", "tCK", Positive, dram.nRCD),
+      NB_INTEGER("dram.nCL", "tCK", Positive, dram.nCL),
+      NB_INTEGER("dram.nRP", "tCK", Positive, dram.nRP),
+      NB_INTEGER("dram.nRAS", "tCK", Positive, dram.nRAS),
+      NB_INTEGER("dram.nCWL", "tCK", Positive, dram.nCWL),
+      NB_INTEGER("dram.nCCD", "tCK", Positive, dram.nCCD),
+      NB_INTEGER("dram.nRRD", "tCK", Positive, dram.nRRD),
+      NB_INTEGER("dram.nFAW", "tCK", Positive, dram.nFAW),
+      NB_INTEGER("dram.nWR", "tCK", Positive, dram.nWR),
+      NB_INTEGER("dram.nRTP", "tCK", Positive, dram.nRTP),
+      NB_INTEGER("dram.nRFC", "tCK", NonNegative, dram.nRFC),
+      NB_INTEGER("dram.nREFI", "tCK", Positive, dram.nREFI),
+      NB_INTEGER("network.meshWidth", "vaults", Positive, network.meshWidth),
+      NB_REAL("network.hopNs", "ns", NonNegative, network.hopNs),
+      NB_REAL("link.bandwidthGBs", "GB/s", Positive, link.bandwidthGBs),
+      NB_REAL("link.latencyNs", "ns", NonNegative, link.latencyNs),
+      NB_REAL("coherence.launchNs", "ns", NonNegative, coherence.launchNs),
+      NB_REAL("coherence.returnNs", "ns", NonNegative, coherence.returnNs),
+      NB_REAL("coherence.flushLineNs", "ns", NonNegative, coherence.flushLineNs),
+      NB_REAL("coherence.fetchLineNs", "ns", NonNegative, coherence.fetchLineNs),
+      NB_INTEGER("coherence.lineBytes", "B", PowerOfTwo, coherence.lineBytes),
+      NB_INTEGER("coherence.hostLastLevelBytes", "B", Positive, coherence.hostLastLevelBytes),
+      NB_INTEGER("coherence.parallelLines", "lines", Positive, coherence.parallelLines),
+      NB_REAL("placement.workOperations", "operations", NonNegative, thresholds.workOperations),
+      NB_REAL("placement.workShare", "share", Share, thresholds.workShare),
+      NB_REAL("placement.mpki", "misses/kilo-instruction", NonNegative, thresholds.mpki),
+      NB_REAL("placement.lfmr", "share", Share, thresholds.lfmr),
+      NB_REAL("placement.intensity", "operations/B", Positive, thresholds.intensity),
+      textField("host.name", "name", [](MachineConfig &m) { return &m.host.name; }),
+      NB_INTEGER("host.cores", "cores", Positive, host.cores),
+      NB_REAL("host.clockGHz", "GHz", Positive, host.clockGHz),
+      NB_CACHE("host.l1d", host.l1d.),
+      NB_CACHE("host.l2", host.l2.),
+      NB_CACHE("host.l3", host.l3.),
+      NB_REAL("host.dramBandwidthGBs", "GB/s", Positive, host.dramBandwidthGBs),
+      NB_REAL("host.dramLatencyNs", "ns", NonNegative, host.dramLatencyNs),
+  };
+  return table;
+}
+
+#undef NB_INTEGER
+#undef NB_REAL
+#undef NB_CACHE
+
+const std::vector<std::string> topLevelText = {"name", "kind", "description"};
+const std::vector<std::string> leafKeys = {"value", "unit", "source"};
+const std::vector<std::string> machineKinds = {"near-memory-cores"};
+
+const Field *findField(const std::string &path) {
+  for (const Field &field : fields())
+    if (path == field.path)
+      return &field;
+  return nullptr;
+}
+
+bool startsWith(const std::string &text, const std::string &prefix) { return text.compare(0, prefix.size(), prefix) == 0; }
+
+bool isSection(const std::string &path) {
+  for (const Field &field : fields())
+    if (startsWith(field.path, path + "."))
+      return true;
+  return false;
+}
+
+/// Valid keys below a section ("" for the top): "count", "clockGHz", ...
+std::vector<std::string> keysBelow(const std::string &section) {
+  std::vector<std::string> keys;
+  if (section.empty())
+    keys = topLevelText;
+  std::string prefix = section.empty() ? "" : section + ".";
+  for (const Field &field : fields()) {
+    std::string path = field.path;
+    if (!startsWith(path, prefix))
+      continue;
+    std::string key = path.substr(prefix.size());
+    key = key.substr(0, key.find('.'));
+    if (std::find(keys.begin(), keys.end(), key) == keys.end())
+      keys.push_back(key);
+  }
+  return keys;
+}
+
+[[noreturn]] void fail(const char *code, const char *title, std::string where, std::string expected, std::string actual,
+                       std::string fix) {
+  throw UserError({code, title, std::move(where), std::move(expected), std::move(actual), std::move(fix)});
+}
+
+std::string at(const std::string &file, const YAML::Mark &mark) {
+  return mark.is_null() ? file : fmt::format("{}:{}:{}", file, mark.line + 1, mark.column + 1);
+}
+
+[[noreturn]] void failUnknownKey(const std::string &where, const std::string &section, const std::string &key,
+                                 const std::vector<std::string> &valid) {
+  std::string full = section.empty() ? key : section + "." + key;
+  fail("NB0103", "unknown key in a machine description", where,
+       fmt::format("one of {}", joinNames(valid)), full,
+       fmt::format("did you mean '{}'?", section.empty() ? nearestName(key, valid) : section + "." + nearestName(key, valid)));
+}
+
+/// A leaf as read or overridden, before it becomes a number.
+struct Leaf {
+  std::string value, unit, source;
+  std::string layer; ///< "machines/nmc-64.yaml:14".
+  std::string where; ///< "machines/nmc-64.yaml:14:9", or the --set option.
+};
+
+struct Reader {
+  std::string file;
+  MachineConfig machine;
+  std::map<std::string, Leaf> leaves;
+  std::vector<std::string> order;
+  YAML::Mark rootMark;
+
+  void readRoot(const YAML::Node &root) {
+    rootMark = root.Mark();
+    if (!root.IsMap())
+      fail("NB0106", "wrong type in a machine description", at(file, root.Mark()), "a mapping of sections",
+           root.IsNull() || !root.IsDefined() ? "an empty file" : "a scalar or a sequence",
+           "copy a built-in machine file and edit it (nearbank machines show nmc-64)");
+    readSection(root, "");
+    if (machine.name.empty())
+      failMissing("name", at(file, rootMark));
+    if (machine.kind.empty())
+      failMissing("kind", at(file, rootMark));
+  }
+
+  void readSection(const YAML::Node &node, const std::string &section) {
+    std::vector<std::string> seen;
+    for (const auto &entry : node) {
+      std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+      std::string where = at(file, entry.first.Mark());
+      std::string path = section.empty() ? key : section + "." + key;
+      if (std::find(seen.begin(), seen.end(), key) != seen.end())
+        fail("NB0102", "machine file cannot be parsed", where, "each key once", fmt::format("'{}' again", path),
+             "remove one of the two");
+      seen.push_back(key);
+      bool isTopText =
+          section.empty() && std::find(topLevelText.begin(), topLevelText.end(), key) != topLevelText.end();
+      if (isTopText)
+        readTopText(key, entry.second);
+      else if (const Field *field = findField(path))
+        readLeaf(*field, entry.second, entry.first.Mark());
+      else if (isSection(path))
+        readSubsection(path, entry.second, where);
+      else
+        failUnknownKey(where, section, key, keysBelow(section));
+    }
+  }
+
+  void readSubsection(const std::string &path, const YAML::Node &node, const std::string &where) {
+    if (!node.IsMap())
+      fail("NB0106", "wrong type in a machine description", where,
+           fmt::format("'{}' to be a mapping with {}", path, joinNames(keysBelow(path))),
+           node.IsScalar() ? "'" + node.Scalar() + "'" : "nothing", "indent the keys of the section below it");
+    readSection(node, path);
+  }
+
+  void readTopText(const std::string &key, const YAML::Node &node) {
+    if (!node.IsScalar() || node.Scalar().empty())
+      fail("NB0106", "wrong type in a machine description", at(file, node.Mark()), fmt::format("'{}' to be a text", key),
+           "something else", fmt::format("write {}: TEXT", key));
+    if (key == "name")
+      machine.name = node.Scalar();
+    if (key == "kind") {
+      machine.kind = node.Scalar();
+      if (std::find(machineKinds.begin(), machineKinds.end(), machine.kind) == machineKinds.end())
+        fail("NB0105", "impossible value in a machine description", at(file, node.Mark()),
+             fmt::format("kind to be one of {}", joinNames(machineKinds)), machine.kind,
+             fmt::format("did you mean '{}'?", nearestName(machine.kind, machineKinds)));
+    }
+  }
+
+  void readLeaf(const Field &field, const YAML::Node &node, const YAML::Mark &keyMark) {
+    std::string where = at(file, keyMark);
+    if (!node.IsMap())
+      fail("NB0107", "value without unit and source in a machine description", where,
+           fmt::format("{}: {{value: NUMBER, unit: \"{}\", source: \"WHERE IT COMES FROM\"}}", field.path, field.unit),
+           node.IsScalar() ? "'" + node.Scalar() + "'" : "nothing", "state the unit and the source beside the value");
+    Leaf leaf;
+    YAML::Mark valueMark = keyMark;
+    for (const auto &entry : node) {
+      std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+      if (std::find(leafKeys.begin(), leafKeys.end(), key) == leafKeys.end())
+        failUnknownKey(at(file, entry.first.Mark()), field.path, key, leafKeys);
+      if (!entry.second.IsScalar())
+        fail("NB0106", "wrong type in a machine description", at(file, entry.second.Mark()),
+             fmt::format("{}.{} to be a scalar", field.path, key), "a mapping, a sequence or nothing",
+             fmt::format("write one value of unit {}", field.unit));
+      std::string text = entry.second.Scalar();
+      if (key == "value") {
+        leaf.value = text;
+        valueMark = entry.second.Mark();
+      } else if (key == "unit") {
+        leaf.unit = text;
+      } else {
+        leaf.source = text;
+      }
+    }
+    if (leaf.value.empty())
+      failMissing(std::string(field.path) + ".value", where);
+    if (leaf.unit != field.unit)
+      fail("NB0107", "value without unit and source in a machine description", where,
+           fmt::format("{} in unit \"{}\"", field.path, field.unit),
+           leaf.unit.empty() ? "no unit" : fmt::format("unit \"{}\"", leaf.unit),
+           fmt::format("convert the value and write unit: \"{}\"", field.unit));
+    if (leaf.source.find_first_not_of(" \t") == std::string::npos)
+      fail("NB0107", "value without unit and source in a machine description", where,
+           fmt::format("{} with a source", field.path), "no source",
+           "add source: \"data sheet, paper and table, or measurement script\"");
+    leaf.layer = fmt::format("{}:{}", file, valueMark.line + 1);
+    leaf.where = at(file, valueMark);
+    leaves[field.path] = leaf;
+    order.push_back(field.path);
+  }
+
+  void override(const std::string &path, const std::string &value) {
+    std::string option = fmt::format("--set {}={}", path, value);
+    const Field *field = findField(path);
+    if (!field) {
+      std::vector<std::string> paths;
+      for (const Field &candidate : fields())
+        paths.push_back(candidate.path);
+      fail("NB0103", "unknown key in a machine description", option,
+           fmt::format("one of {}", joinNames(isSection(path) ? keysBelow(path) : paths)), path,
+           fmt::format("did you mean '{}'?", nearestName(path, paths)));
+    }
+    if (!leaves.count(path))
+      order.push_back(path);
+    leaves[path] = {value, field->unit, "command line", option, option};
+  }
+
+  [[noreturn]] void failMissing(const std::string &path, const std::string &where) {
+    const Field *field = findField(path);
+    fail("NB0104", "missing key in a machine description", where, fmt::format("a value for {}", path), "none",
+         field ? fmt::format("add {}: {{value: ..., unit: \"{}\", source: \"...\"}}", path, field->unit)
+               : fmt::format("add {}", path));
+  }
+
+  double number(const Field &field, const Leaf &leaf) {
+    double value = 0;
+    const char *end = leaf.value.data() + leaf.value.size();
+    auto [stop, error] = std::from_chars(leaf.value.data(), end, value);
+    bool isInteger = field.integer != nullptr;
+    if (error != std::errc() || stop != end || !std::isfinite(value) ||
+        (isInteger && (value != std::floor(value) || std::abs(value) > 9e15)))
+      fail("NB0106", "wrong type in a machine description", leaf.where,
+           fmt::format("{} to be {}, in {}", field.path, isInteger ? "an integer" : "a number", field.unit),
+           "'" + leaf.value + "'", fmt::format("write a plain number of unit {}", field.unit));
+    return value;
+  }
+
+  void checkBound(const Field &field, const Leaf &leaf, double value) {
+    std::string expected;
+    if (field.bound == Bound::Positive && !(value > 0))
+      expected = "positive";
+    if (field.bound == Bound::NonNegative && value < 0)
+      expected = "non-negative";
+    if (field.bound == Bound::Share && (value < 0 || value > 1))
+      expected = "between 0 and 1";
+    if (field.bound == Bound::PowerOfTwo && (value < 1 || (int64_t(value) & (int64_t(value) - 1)) != 0))
+      expected = "a positive power of two";
+    if (!expected.empty())
+      fail("NB0105", "impossible value in a machine description", leaf.where,
+           fmt::format("{} to be {}, in {}", field.path, expected, field.unit), leaf.value,
+           "correct the value; nearbank machines show NAME lists valid ones");
+  }
+
+  void store() {
+    bool hasL2 = std::any_of(leaves.begin(), leaves.end(), [](const auto &leaf) { return startsWith(leaf.first, "l2."); });
+    if (hasL2)
+      machine.l2.emplace();
+    for (const Field &field : fields()) {
+      auto found = leaves.find(field.path);
+      if (found == leaves.end()) {
+        if (startsWith(field.path, "l2.") && !hasL2)
+          continue;
+        failMissing(field.path, at(file, rootMark));
+      }
+      const Leaf &leaf = found->second;
+      if (field.text) {
+        *field.text(machine) = leaf.value;
+        continue;
+      }
+      double value = number(field, leaf);
+      checkBound(field, leaf, value);
+      if (field.integer)
+        *field.integer(machine) = int64_t(value);
+      else
+        *field.real(machine) = value;
+    }
+    checkCache("l1i", machine.l1i);
+    checkCache("l1d", machine.l1d);
+    if (machine.l2)
+      checkCache("l2", *machine.l2);
+    checkCache("host.l1d", machine.host.l1d);
+    checkCache("host.l2", machine.host.l2);
+    checkCache("host.l3", machine.host.l3);
+    for (const std::string &path : order) {
+      const Leaf &leaf = leaves[path];
+      machine.values.push_back({path, leaf.value, leaf.unit, leaf.source, leaf.layer});
+    }
+  }
+
+  void checkCache(const std::string &section, const CacheConfig &cache) {
+    if (cache.lineBytes >= 8 && cache.sizeBytes >= cache.ways * cache.lineBytes)
+      return;
+    const Leaf &leaf = leaves[cache.lineBytes < 8 ? section + ".lineBytes" : section + ".sizeBytes"];
+    fail("NB0105", "impossible value in a machine description", leaf.where,
+         fmt::format("{} to hold at least one set of {} lines of at least 8 B", section, cache.ways),
+         fmt::format("{} B in lines of {} B", cache.sizeBytes, cache.lineBytes),
+         fmt::format("raise {}.sizeBytes or lower {}.ways", section, section));
+  }
+};
+
+std::string readText(const std::filesystem::path &path, const std::string &shown) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    fail("NB0102", "machine file cannot be parsed", shown, "a YAML file", "a folder", "name the file in it");
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (!stream)
+    fail("NB0102", "machine file cannot be parsed", shown, "a readable YAML file", "a file that cannot be read",
+         "check its permissions");
+  return text.str();
+}
+
+bool endsWith(const std::string &text, const std::string &suffix) {
+  return text.size() >= suffix.size() && text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
+} // namespace
+
+std::vector<std::string> listMachines(const std::string &searchFolder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto &entry : std::filesystem::directory_iterator(searchFolder, error))
+    if (entry.path().extension() == ".yaml")
+      names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+MachineConfig loadMachine(const std::string &nameOrPath, const std::string &searchFolder,
+                          const std::vector<std::pair<std::string, std::string>> &overrides) {
+  bool isPath = endsWith(nameOrPath, ".yaml") || endsWith(nameOrPath, ".yml") || nameOrPath.find('/') != std::string::npos;
+  std::filesystem::path path = isPath ? std::filesystem::path(nameOrPath)
+                                      : std::filesystem::path(searchFolder) / (nameOrPath + ".yaml");
+  std::error_code error;
+  if (nameOrPath.empty() || !std::filesystem::exists(path, error)) {
+    std::vector<std::string> names = listMachines(searchFolder);
+    std::string nearest = nearestName(path.stem().string(), names);
+    fail("NB0101", "unknown machine", isPath ? nameOrPath : "--machine " + nameOrPath,
+         fmt::format("one of {}, or the path of a .yaml file", joinNames(names)),
+         isPath ? "a file that does not exist" : "'" + nameOrPath + "'",
+         nearest.empty() ? "name an existing .yaml file" : fmt::format("did you mean '{}'?", nearest));
+  }
+  Reader reader;
+  reader.file = isPath ? nameOrPath : "machines/" + nameOrPath + ".yaml";
+  reader.machine.file = reader.file;
+  try {
+    reader.readRoot(YAML::Load(readText(path, reader.file)));
+  } catch (const YAML::Exception &exception) {
+    fail("NB0102", "machine file cannot be parsed", at(reader.file, exception.mark), "valid YAML", exception.msg,
+         "correct the syntax at that place");
+  }
+  for (const auto &[key, value] : overrides)
+    reader.override(key, value);
+  reader.store();
+  return std::move(reader.machine);
+}
+
+} // namespace nearbank

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which bytes of which buffer were written last on which side, and what it costs when the other side needs them.
+#pragma once
+
+#include "runtime/Executor.h"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace nearbank {
+
+/// A set of byte positions, kept as disjoint intervals.
+class ByteSet {
+public:
+  void add(uint64_t begin, uint64_t end);
+  void remove(uint64_t begin, uint64_t end);
+  /// Number of bytes of [begin, end) that are in the set.
+  uint64_t overlap(uint64_t begin, uint64_t end) const;
+
+private:
+  std::map<uint64_t, uint64_t> intervals_; ///< begin -> end.
+};
+
+/// Follows a program nest by nest and records what crosses sides. Docs: docs/guide/crossings.md.
+///
+/// Parameters, constants and what hoisted nests compute are resident on both sides. Inputs start in the host's caches.
+/// A dense write makes its bytes dirty on the writer's side only; a strided one needs the lines that it shares with
+/// its neighbours, and so counts as a read as well. Each dirty byte crosses once, however many consumers it has.
+class Residency {
+public:
+  Residency(const Program &program, const MachineConfig &machine);
+
+  /// Records what nest `nest` needs when it runs on `site`, then what it leaves behind.
+  void enter(uint32_t nest, Site site, std::vector<CrossingRecord> &crossings);
+  /// Records the way back to the host of control and of the program's outputs.
+  void finish(std::vector<CrossingRecord> &crossings);
+
+private:
+  struct Dirty {
+    ByteSet host; ///< Written by the host, not yet flushed.
+    ByteSet pim;  ///< Written on PIM, not yet fetched.
+  };
+
+  void moveControl(uint32_t nest, Site site, std::vector<CrossingRecord> &crossings);
+  void need(uint32_t nest, uint32_t buffer, uint64_t begin, uint64_t end, Site site,
+            std::vector<CrossingRecord> &crossings);
+
+  const Program &program_;
+  const MachineConfig &machine_;
+  std::vector<Dirty> dirty_; ///< By buffer index.
+  Site site_ = Site::Host;
+};
+
+/// True when the nest writes every byte of the operand's span and reads none of it.
+bool isDenseWrite(const NestOperand &operand);
+
+} // namespace nearbank

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns the runtime's buffers and operands into guest memory, and the machine's statistics into a timing.
+#include "sim/system/NmcDevice.h"
+
+#include <algorithm>
+
+namespace nearbank::sim {
+
+namespace {
+
+constexpr std::array<const char *, numInstructionClasses> instructionClassCounters = {
+    "intAluInstructions",   "intMulDivInstructions", "branchInstructions",   "loadInstructions",
+    "storeInstructions",    "floatAddInstructions",  "floatMulInstructions", "floatFmaInstructions",
+    "floatDivInstructions", "floatOtherInstructions", "otherInstructions"};
+
+PimTiming timingOf(const NmcLaunchStats &stats) {
+  PimTiming timing;
+  timing.timeNs = stats.timeNs;
+  timing.instructions = stats.instructions;
+  timing.coreCycles = stats.coreCycles;
+  timing.dramBytes = stats.dramBytes;
+  timing.l1dAccesses = stats.l1dAccesses;
+  timing.l1dMisses = stats.l1dMisses;
+  timing.coresUsed = stats.coresUsed;
+  for (size_t i = 0; i < numInstructionClasses; ++i)
+    timing.counters.emplace_back(instructionClassCounters[i], static_cast<double>(stats.instructionsByClass[i]));
+  auto count = [&](const char *name, double value) { timing.counters.emplace_back(name, value); };
+  count("l1iMisses", stats.l1iMisses);
+  count("writebacks", stats.writebacks);
+  count("dramReads", stats.dramReads);
+  count("dramWrites", stats.dramWrites);
+  count("rowHits", stats.rowHits);
+  count("rowMisses", stats.rowMisses);
+  count("rowConflicts", stats.rowConflicts);
+  count("memoryStallCycles", stats.memoryStallCycles);
+  count("vaultBusyShare", stats.vaultBusyShare);
+  return timing;
+}
+
+} // namespace
+
+PimTiming NmcDevice::execute(const PimKernel &kernel, std::span<const BoundBuffer> buffers,
+                             std::span<const NestOperand> operands, KernelStatus &status) {
+  std::vector<uint32_t> used;
+  std::vector<uint64_t> addresses;
+  for (const NestOperand &operand : operands) {
+    used.push_back(operand.buffer);
+    addresses.push_back(buffers[operand.buffer].guestBase + operand.byteOffset);
+  }
+  // Guest addresses follow buffer order.
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  std::vector<GuestRegion> regions;
+  for (uint32_t buffer : used)
+    regions.push_back({buffers[buffer].guestBase, buffers[buffer].host, buffers[buffer].bytes, buffers[buffer].isWritable});
+  NmcLaunchStats stats = machine_.launch({kernel.elf, regions, addresses, kernel.tasks});
+  status = stats.status;
+  return timingOf(stats);
+}
+
+} // namespace nearbank::sim

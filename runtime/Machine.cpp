@@ -300,9 +300,11 @@ struct Reader {
       std::vector<std::string> paths;
       for (const Field &candidate : fields())
         paths.push_back(candidate.path);
+      std::string nearest = nearestName(path, paths);
+      std::string section = isSection(path) ? path : nearest.substr(0, nearest.rfind('.'));
       fail("NB0103", "unknown key in a machine description", option,
-           fmt::format("one of {}", joinNames(isSection(path) ? keysBelow(path) : paths)), path,
-           fmt::format("did you mean '{}'?", nearestName(path, paths)));
+           fmt::format("one of {}, below {}", joinNames(keysBelow(section)), section), path,
+           fmt::format("did you mean '{}'?", nearest));
     }
     if (!leaves.count(path))
       order.push_back(path);
@@ -375,10 +377,32 @@ struct Reader {
     checkCache("host.l1d", machine.host.l1d);
     checkCache("host.l2", machine.host.l2);
     checkCache("host.l3", machine.host.l3);
+    checkAtLeast("vault.rowBytes", machine.dram.rowBytes, "l1d.lineBytes", machine.l1d.lineBytes);
+    checkAtLeast("vault.interleaveBytes", machine.dram.interleaveBytes, "l1d.lineBytes", machine.l1d.lineBytes);
+    checkAtLeast("dram.nREFI", machine.dram.nREFI - 1, "dram.nRFC", machine.dram.nRFC);
+    checkMesh();
     for (const std::string &path : order) {
       const Leaf &leaf = leaves[path];
       machine.values.push_back({path, leaf.value, leaf.unit, leaf.source, leaf.layer});
     }
+  }
+
+  void checkAtLeast(const char *path, int64_t value, const char *boundPath, int64_t bound) {
+    if (value >= bound)
+      return;
+    fail("NB0105", "impossible value in a machine description", leaves[path].where,
+         fmt::format("{} to be at least {}, which {} ({}) asks for", path, leaves[boundPath].value, boundPath,
+                     leaves[boundPath].layer),
+         leaves[path].value, fmt::format("raise {} or lower {}", path, boundPath));
+  }
+
+  void checkMesh() {
+    int64_t width = machine.network.meshWidth;
+    if (width > 100000 || width * width >= machine.dram.vaults)
+      return;
+    fail("NB0105", "impossible value in a machine description", leaves["network.meshWidth"].where,
+         fmt::format("a mesh with room for the {} vaults of vault.count", machine.dram.vaults),
+         fmt::format("{} x {}", width, width), "raise network.meshWidth or lower vault.count");
   }
 
   void checkCache(const std::string &section, const CacheConfig &cache) {

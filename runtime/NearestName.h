@@ -10,21 +10,21 @@
 
 namespace nearbank {
 
-/// Number of single-character insertions, deletions and substitutions between two names.
+/// Number of single-character insertions, deletions, substitutions and swaps of neighbours between two names.
 inline size_t editDistance(std::string_view left, std::string_view right) {
-  std::vector<size_t> row(right.size() + 1);
-  for (size_t j = 0; j <= right.size(); ++j)
-    row[j] = j;
-  for (size_t i = 1; i <= left.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= right.size(); ++j) {
-      size_t substituted = diagonal + (left[i - 1] == right[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+  std::vector<std::vector<size_t>> cost(left.size() + 1, std::vector<size_t>(right.size() + 1));
+  for (size_t i = 0; i <= left.size(); ++i)
+    for (size_t j = 0; j <= right.size(); ++j) {
+      if (i == 0 || j == 0) {
+        cost[i][j] = i + j;
+        continue;
+      }
+      size_t substituted = cost[i - 1][j - 1] + (left[i - 1] == right[j - 1] ? 0 : 1);
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, substituted});
+      if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1])
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
     }
-  }
-  return row[right.size()];
+  return cost[left.size()][right.size()];
 }
 
 /// The candidate of least edit distance, the first of equals; empty when there is none.

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures a module, forward or forward and backward, as one flat ATen graph with every tensor an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from nearbank.decompositions import decomposition_table, math_attention
+from nearbank.locations import ROOT_NAME
+
+
+@dataclass
+class CapturedModel:
+    """A model as a flat ATen graph.
+
+    Parameters
+    ----------
+    graph_module : torch.fx.GraphModule
+        Placeholders are parameters, buffers, then the flattened tensor inputs; outputs are `output_names`.
+    arguments : list of torch.Tensor
+        One tensor per placeholder; on the meta device where the module is.
+    parameters : list of int
+        Placeholders that hold parameters or buffers.
+    argument_names : list of str
+        Qualified parameter names, and ``input0``, ``input1``, …
+    output_names : list of str
+        ``output0``…, ``grad of NAME``, ``new value of NAME`` (mutated buffers), in the graph's order.
+    reference : callable
+        ``reference(dtype)`` runs the original module in eager with floats in `dtype` (None: as they are) and returns the tensors
+        that correspond to `output_names` (None where a value has no counterpart).
+    training : bool
+        The graph computes gradients.
+    """
+
+    graph_module: torch.fx.GraphModule
+    arguments: list[torch.Tensor]
+    parameters: list[int]
+    argument_names: list[str]
+    output_names: list[str]
+    reference: Callable[[Any], list[torch.Tensor | None]]
+    training: bool
+    is_meta: bool = field(default=False)
+
+
+class _Flat(nn.Module):
+    """Gives a module flat tensor arguments and a flat tuple of tensors as result."""
+
+    def __init__(self, module: nn.Module, spec, static_leaves):
+        super().__init__()
+        setattr(self, ROOT_NAME, module)
+        self.input_spec = spec
+        self.static_leaves = static_leaves
+
+    def forward(self, *tensors):
+        remaining = iter(tensors)
+        leaves = [next(remaining) if leaf is None else leaf[0] for leaf in self.static_leaves]
+        args, kwargs = pytree.tree_unflatten(leaves, self.input_spec)
+        result = getattr(self, ROOT_NAME)(*args, **kwargs)
+        return tuple(leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
+
+
+def capture(module: nn.Module, example_inputs, *, training: bool = False) -> CapturedModel:
+    """Capture a module for `plan` and `run`.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Any module that torch.export accepts; may be on the meta device, weights are then never created.
+    example_inputs : tuple, list, dict or torch.Tensor
+        Positional arguments, keyword arguments (dict), or a single tensor.
+    training : bool, default False
+        Capture loss and gradients of all parameters; the module's first output is then the scalar loss.
+
+    Returns
+    -------
+    CapturedModel
+        The ATen graph and what belongs to it.
+
+    Raises
+    ------
+    nearbank.errors.UserError
+        NB0205 when the module cannot be captured with static shapes, NB0206 when a training module has no scalar loss.
+    """
+    flat, tensors = _flatten(module, example_inputs)
+    exported = _export(flat, tensors, training)
+    graph_module, arguments, names, num_state = _state_as_arguments(exported, tensors)
+    is_meta = any(argument.is_meta for argument in arguments)
+    joint, output_names = _trace(graph_module, arguments, names, num_state, training)
+    return CapturedModel(
+        graph_module=joint,
+        arguments=arguments,
+        parameters=list(range(num_state)),
+        argument_names=names,
+        output_names=output_names,
+        reference=lambda dtype: run_eagerly(flat, tensors, output_names, training, dtype),
+        training=training,
+        is_meta=is_meta,
+    )
+
+
+def _flatten(module, example_inputs):
+    if isinstance(example_inputs, torch.Tensor):
+        example_inputs = (example_inputs,)
+    args, kwargs = ((), dict(example_inputs)) if isinstance(example_inputs, dict) else (tuple(example_inputs), {})
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    tensors = tuple(leaf.detach() for leaf in leaves if isinstance(leaf, torch.Tensor))
+    static = [None if isinstance(leaf, torch.Tensor) else (leaf,) for leaf in leaves]
+    return _Flat(module, spec, static).train(module.training), tensors
+
+
+def _export(flat, tensors, training):
+    from nearbank.specs import front_end_error
+
+    try:
+        with math_attention():
+            return torch.export.export(flat, tensors, strict=False).module(check_guards=False)
+    except Exception as error:
+        raise front_end_error(
+            "NB0205",
+            "the model cannot be captured with static shapes",
+            where=_innermost_user_frame(error, getattr(flat, ROOT_NAME)),
+            expected="a model whose control flow and shapes do not depend on the values of tensors",
+            actual=f"{type(error).__name__}: {_first_line(error)}",
+            fix='use torch.compile(model, backend="nearbank"), which leaves such parts to eager PyTorch, or rewrite this line',
+        ) from error
+
+
+def _first_line(error) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")[:200]
+
+
+def _innermost_user_frame(error, module) -> str:
+    import traceback
+
+    from nearbank.locations import is_framework_file
+
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not is_framework_file(f.filename)]
+    frames = [f for f in frames if not f.filename.startswith("<") and f.filename != __file__]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else type(module).__name__
+
+
+def _state_as_arguments(exported, tensors):
+    parameters = dict(exported.named_parameters(remove_duplicate=False))
+    buffers = dict(exported.named_buffers(remove_duplicate=False))
+    state = {**parameters, **buffers}
+    prefix = ROOT_NAME + "."
+    names = [name.removeprefix(prefix) for name in state] + [f"input{i}" for i in range(len(tensors))]
+    return exported, [*state.values(), *tensors], names, len(state)
+
+
+def _trace(graph_module, arguments, names, num_state, training):
+    from torch._functorch import aot_autograd
+    from torch._functorch._aot_autograd.graph_capture_wrappers import create_functional_call
+
+    from nearbank.specs import front_end_error
+
+    state = {
+        **dict(graph_module.named_parameters(remove_duplicate=False)),
+        **dict(graph_module.named_buffers(remove_duplicate=False)),
+    }
+    _, spec = pytree.tree_flatten(state)
+    call = create_functional_call(graph_module, spec, num_state, store_orig_mod=True)
+
+    def forward(*args):
+        outputs = call(*args)
+        if not training:
+            return outputs
+        return (outputs[0], *(output.detach() for output in outputs[1:]))
+
+    if training:
+        loss = next(node for node in graph_module.graph.nodes if node.op == "output").args[0][0].meta["val"]
+        if loss.numel() != 1 or not loss.is_floating_point():
+            raise front_end_error(
+                "NB0206",
+                "a model under training returns its scalar loss first",
+                where="the module's forward",
+                expected="a floating-point tensor with one element as first output",
+                actual=f"shape {tuple(loss.shape)}, {loss.dtype}",
+                fix="wrap the model and its loss in one module, or plan it without --train",
+            )
+    with math_attention(), torch.set_grad_enabled(training):
+        joint, metadata, _, _ = aot_autograd._aot_export_function(
+            forward,
+            tuple(arguments),
+            decompositions=decomposition_table(),
+            num_params_buffers=num_state,
+            no_tangents=True,
+            trace_joint=training,
+        )
+    return _flat_outputs(joint, metadata, names, arguments)
+
+
+def _flat_outputs(joint, metadata, names, arguments):
+    """Drop tangents and None outputs; name what is left."""
+    graph = joint.graph
+    output = next(node for node in graph.nodes if node.op == "output")
+    values = pytree.tree_leaves(list(output.args), is_leaf=lambda leaf: leaf is None)
+    mutated = [i for i, info in enumerate(metadata.input_info) if info.mutates_data]
+    num_outputs = len(metadata.output_info)
+    labels = [f"new value of {names[i]}" for i in mutated]
+    labels += [f"output{i}" for i in range(num_outputs)]
+    labels += [f"grad of {name}" for name in names]
+    kept = [(label, value) for label, value in zip(labels, values, strict=False) if value is not None]
+    output.args = (tuple(value for _, value in kept),)
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    for node in placeholders[len(arguments) :]:
+        graph.erase_node(node)
+    graph.set_codegen(torch.fx.graph.CodeGen())
+    graph.eliminate_dead_code()
+    joint.recompile()
+    return joint, [label for label, _ in kept]
+
+
+def run_eagerly(flat, tensors, output_names, training, dtype):
+    """Run a captured module in eager PyTorch on a copy whose floats have type `dtype`.
+
+    Parameters
+    ----------
+    flat : torch.nn.Module
+        The module with flat tensor arguments.
+    tensors : sequence of torch.Tensor
+        Its inputs.
+    output_names : list of str
+        Names as in `CapturedModel`.
+    training : bool
+        Compute gradients too.
+    dtype : torch.dtype or None
+        Type of all floating-point parameters, buffers and inputs; None leaves them.
+
+    Returns
+    -------
+    list of torch.Tensor or None
+        One per output name; None for values that eager does not return.
+    """
+    import copy
+
+    module = copy.deepcopy(flat)
+    if dtype is not None:
+        module = module.to(dtype)
+        tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
+    with torch.set_grad_enabled(training):
+        outputs = module(*tensors)
+    prefix = ROOT_NAME + "."
+    values = {f"output{i}": output.detach() for i, output in enumerate(outputs)}
+    if training:
+        outputs[0].sum().backward()
+        for name, parameter in module.named_parameters(remove_duplicate=False):
+            values[f"grad of {name.removeprefix(prefix)}"] = parameter.grad
+    for name, buffer in module.named_buffers(remove_duplicate=False):
+        values[f"new value of {name.removeprefix(prefix)}"] = buffer
+    return [values.get(name) for name in output_names]

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Renders a decision as the "why" object of a run document.
+#pragma once
+
+#include "compiler/placement/Placement.h"
+
+namespace nearbank::placement {
+
+/// {"status","reason","suggestion","flip","equations":[{"id","text","inputs":[…],"value","threshold","passed","margin"}]}.
+/// Infinite margins and values are written as null.
+std::string decisionJson(const NestDecision &decision);
+
+} // namespace nearbank::placement

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides for every nest whether it runs on the host or on PIM, and records the numbers that decided.
+#pragma once
+
+#include "compiler/profile/NestProfile.h"
+#include "runtime/Executor.h"
+#include "runtime/Machine.h"
+#include "runtime/Program.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nearbank::placement {
+
+enum class Status : uint8_t {
+  Placed,       ///< Runs on PIM.
+  KeptOnHost,   ///< The policy or the user preferred the host.
+  NotCandidate, ///< No parallel loop to spread over cores.
+  Failed        ///< Has no PIM code; runs on the host.
+};
+const char *nameOf(Status status);
+
+/// One input of an equation.
+struct EquationInput {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  std::string provenance; ///< "MLIR", "host profile" or "machine file".
+};
+
+/// One equation of docs/model.md with its numbers.
+struct EquationRecord {
+  std::string id;   ///< "PL-1".
+  std::string text; ///< "work >= placement.workOperations".
+  std::vector<EquationInput> inputs;
+  double value = 0;
+  double threshold = 0;
+  bool isPassed = false;
+  /// How far the value is on the passing side: value/threshold, or its inverse where small values pass; 1 is the border.
+  double margin = 0;
+};
+
+struct NestDecision {
+  Site site = Site::Host;
+  Status status = Status::KeptOnHost;
+  std::string reason;     ///< One sentence with the deciding numbers.
+  std::string suggestion; ///< What the user could do; may be empty.
+  std::string flip;       ///< What would flip the decision, with numbers.
+  std::vector<EquationRecord> equations;
+  double predictedPimNs = 0;       ///< PL-3 without launch and return; 0 when the nest has no profile.
+  double predictedPimTotalNs = 0;  ///< PL-3 with launch and return.
+};
+
+struct PlacementInput {
+  const Program &program;
+  std::span<const profile::NestProfile> profiles; ///< By kernel index; an entry with an empty key is no profile.
+  const MachineConfig &machine;
+  std::string policy = "two-stage";
+  std::vector<std::string> pins;    ///< Selectors of nests that go to PIM.
+  std::vector<std::string> forbids; ///< Selectors of nests that stay on the host.
+  std::vector<std::string> pimFailures; ///< By kernel index: why it has no PIM code; empty text or empty vector when it has.
+};
+
+struct PlacementResult {
+  std::string policy;
+  std::vector<NestDecision> decisions; ///< By nest index.
+  std::vector<Site> sites() const;
+};
+
+/// Names of the policies, in the order of the documentation.
+std::vector<std::string> policyNames();
+
+/// Whether a policy reads profiles; a caller may skip profiling for one that does not.
+bool needsProfiles(const std::string &policy);
+
+/// Places every nest.
+/// Selectors name a nest id ("n12"), a kernel, a source ("model.py:41") or a module path and what is below it.
+/// @throws UserError NB0404 unknown policy, NB0405 selector that matches nothing, NB0406 nest pinned and forbidden
+PlacementResult place(const PlacementInput &input);
+
+} // namespace nearbank::placement

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists machines, their values with sources, and versions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from nearbank.render_text import table_lines
+
+_FIELDS = ("path", "value", "unit", "source", "layer")
+
+
+def _core():
+    from nearbank import _core
+
+    return _core
+
+
+def _csv(rows: Sequence[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().rstrip("\n")
+
+
+def list_text(output_format: str) -> str:
+    """List the built-in machines.
+
+    Parameters
+    ----------
+    output_format : {"text", "json", "csv"}
+        How.
+
+    Returns
+    -------
+    str
+        One machine a line, or JSON.
+    """
+    names = list(_core().list_machines())
+    if output_format == "json":
+        return json.dumps({"machines": names}, indent=2)
+    if output_format == "csv":
+        return _csv([["machine"], *([name] for name in names)])
+    return "\n".join([*names, "", "every value with its source: nearbank machines show NAME"])
+
+
+def machine_values(name: str, assignments: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Read the values of a machine.
+
+    Parameters
+    ----------
+    name : str
+        Built-in name, or path of a machine file.
+    assignments : sequence of (str, str)
+        Values that replace those of the file.
+
+    Returns
+    -------
+    list of dict
+        Each with ``path``, ``value``, ``unit``, ``source`` and ``layer``, in file order.
+
+    Raises
+    ------
+    UserError
+        NB01xx when the machine is unknown or its file is wrong.
+    """
+    shown = json.loads(_core().show_machine(name, json.dumps([list(pair) for pair in assignments])))
+    return shown["values"] if isinstance(shown, dict) else shown
+
+
+def show_text(name: str, assignments: Sequence[tuple[str, str]], output_format: str) -> str:
+    """List the values of a machine with their sources.
+
+    Parameters
+    ----------
+    name : str
+        Built-in name, or path of a machine file.
+    assignments : sequence of (str, str)
+        Values that replace those of the file.
+    output_format : {"text", "json", "csv"}
+        How.
+
+    Returns
+    -------
+    str
+        One value a line, or JSON.
+    """
+    values = machine_values(name, assignments)
+    if output_format == "json":
+        return json.dumps({"machine": name, "values": values}, indent=2, ensure_ascii=False)
+    rows = [list(_FIELDS)] + [[str(value.get(field, "")) for field in _FIELDS] for value in values]
+    return _csv(rows) if output_format == "csv" else "\n".join(table_lines(rows, right=(1,)))
+
+
+def version_text(output_format: str) -> str:
+    """Print versions.
+
+    Parameters
+    ----------
+    output_format : {"text", "json", "csv"}
+        How.
+
+    Returns
+    -------
+    str
+        ``name version`` lines, or JSON; the core's own are there when the extension is.
+    """
+    from importlib import metadata
+
+    try:
+        versions = {"nearbank": metadata.version("nearbank")}
+    except metadata.PackageNotFoundError:
+        versions = {"nearbank": "not installed as a package"}
+    try:
+        versions |= {key: str(value) for key, value in json.loads(_core().version_info()).items()}
+    except ImportError:
+        versions["core"] = "not built"
+    for package in ("torch", "torch-mlir"):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    if output_format == "json":
+        return json.dumps(versions, indent=2)
+    if output_format == "csv":
+        return _csv([["name", "version"], *versions.items()])
+    return "\n".join(f"{name} {version}" for name, version in versions.items())

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says in one sentence what each quantity of a run's summary is; docs/reference/quantities.md lists the same."""
+
+from __future__ import annotations
+
+#: Name in the JSON document to description.
+DESCRIPTIONS = {
+    "maxAbsError": "Largest absolute difference between the outputs of the placed program and of eager PyTorch.",
+    "eagerMaxAbsError": "Largest absolute difference between eager PyTorch and a float64 run of the same model.",
+    "errorBound": "Largest error that the run accepts.",
+    "numNests": "Parallel loop nests of the program, hoisted ones included.",
+    "distinctNests": "Nests with different structural keys.",
+    "nestsOnPim": "Nests placed on PIM.",
+    "nestsOnHost": "Nests kept on the host, hoisted ones not counted.",
+    "nestsHoisted": "Nests that depend on parameters only and run once, outside the timed program.",
+    "hostTime": "Time of all nests, hoisted ones left out, had they run on the host.",
+    "hostTimeOfHostNests": "Host time of the nests that were kept on the host.",
+    "hostTimeOfPimNests": "Host time of the nests that were placed on PIM.",
+    "pimTime": "PIM time of the nests that were placed on PIM.",
+    "predictedPimTime": "PIM time by equation PL-3 of the nests that were placed on PIM.",
+    "crossingTime": "Time of what crosses between host and PIM: flushes, fetches, launches and returns.",
+    "linkBytes": "Bytes that cross the external link between host and stack.",
+    "dramBytes": "Bytes that PIM nests move between their cores and the DRAM of the stack.",
+    "eagerTime": "Time of the same model in eager PyTorch on the host.",
+    "profiledNests": "Distinct nests profiled in this run.",
+    "reusedProfiles": "Distinct nests whose profile came from the database.",
+}

@@ -45,8 +45,7 @@ BufferPool::Block BufferPool::acquire(uint64_t bytes) {
   void *data = std::aligned_alloc(alignment, rounded);
   if (!data)
     throw DeviceError({"NB0603", "host memory ran out", "temporary buffer of the program", "",
-                       fmt::format("{} B asked for", rounded),
-                       "use a smaller batch, or a machine with more memory"});
+                       fmt::format("{} B asked for", rounded), "use a smaller batch, or a machine with more memory"});
   return {data, rounded};
 }
 

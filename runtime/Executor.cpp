@@ -28,7 +28,9 @@ constexpr int64_t blocksPerThread = 4;
 
 constexpr int poisonByte = 0xCB;
 
-double nsSince(Clock::time_point start) { return std::chrono::duration<double, std::nano>(Clock::now() - start).count(); }
+double nsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
 
 [[noreturn]] void failInconsistent(const std::string &where, const std::string &actual) {
   throw InternalError({"NB0902", "the placed program is inconsistent", where, "", actual,
@@ -63,7 +65,7 @@ private:
 
   const Program &program_;
   std::vector<PimDevice::BoundBuffer> bound_;
-  std::vector<BufferPool::Block> blocks_;   ///< Of temporaries that live now, by buffer index.
+  std::vector<BufferPool::Block> blocks_;    ///< Of temporaries that live now, by buffer index.
   std::vector<std::vector<uint32_t>> dying_; ///< Temporaries used last by a nest, by nest index.
 };
 
@@ -76,8 +78,9 @@ Bindings::Bindings(const ExecutorInput &input)
     for (const NestOperand &operand : program_.nests[nest].operands) {
       const BufferInfo &buffer = program_.buffers.at(operand.buffer);
       if (operand.spanEnd > buffer.bytes || operand.spanBegin > operand.spanEnd || operand.byteOffset > buffer.bytes)
-        failInconsistent(program_.nests[nest].id, fmt::format("operand span [{}, {}) in buffer {} of {} B",
-                                                              operand.spanBegin, operand.spanEnd, buffer.name, buffer.bytes));
+        failInconsistent(program_.nests[nest].id,
+                         fmt::format("operand span [{}, {}) in buffer {} of {} B", operand.spanBegin, operand.spanEnd,
+                                     buffer.name, buffer.bytes));
       if (operand.writes && isReadOnly(buffer.kind))
         failInconsistent(program_.nests[nest].id, "writes read-only buffer " + buffer.name);
       lastUse[operand.buffer] = static_cast<int64_t>(nest);
@@ -223,8 +226,8 @@ RunRecord executeProgram(const ExecutorInput &input) {
     residency.enter(nest, site, record.crossings);
     bindings.open(nest);
     LaunchRecord launch{nest, site, 0, {}};
-    KernelStatus status = site == Site::Host ? runOnHost(input, instance, bindings, launch)
-                                             : runOnPim(input, instance, bindings, launch);
+    KernelStatus status =
+        site == Site::Host ? runOnHost(input, instance, bindings, launch) : runOnPim(input, instance, bindings, launch);
     bindings.close(nest);
     raiseIfFailed(status, instance);
     record.launches.push_back(std::move(launch));

@@ -31,7 +31,12 @@ public:
   virtual ~PimDevice() = default;
   /// Executes a kernel on the given host pointers; `guestAddresses` are those of the program's memory map.
   /// @param buffers host address and size of every live buffer, by buffer index (null when not live)
-  struct BoundBuffer { void *host = nullptr; uint64_t bytes = 0; uint64_t guestBase = 0; bool isWritable = true; };
+  struct BoundBuffer {
+    void *host = nullptr;
+    uint64_t bytes = 0;
+    uint64_t guestBase = 0;
+    bool isWritable = true;
+  };
   virtual PimTiming execute(const PimKernel &kernel, std::span<const BoundBuffer> buffers,
                             std::span<const NestOperand> operands, KernelStatus &status) = 0;
 };
@@ -46,9 +51,10 @@ struct LaunchRecord {
 
 /// Data or control that crossed sides before a nest ran; modelled.
 struct CrossingRecord {
-  uint32_t nest = 0;       ///< Nest that needed it.
-  std::string kind;        ///< "flush" host→PIM data, "fetch" PIM→host data, "launch" host→PIM control, "return" PIM→host control.
-  int64_t buffer = -1;     ///< Index, or -1 for control.
+  uint32_t nest = 0; ///< Nest that needed it.
+  std::string
+      kind; ///< "flush" host→PIM data, "fetch" PIM→host data, "launch" host→PIM control, "return" PIM→host control.
+  int64_t buffer = -1; ///< Index, or -1 for control.
   uint64_t bytes = 0;
   double timeNs = 0;
 };
@@ -61,15 +67,15 @@ struct RunRecord {
 
 struct ExecutorInput {
   const Program &program;
-  std::span<const HostKernel> hostKernels;   ///< By kernel index; `run` null when the kernel never runs on the host.
-  std::span<const PimKernel> pimKernels;     ///< By kernel index; empty `elf` when it never runs on PIM.
-  std::span<const Site> placement;           ///< By nest index.
-  std::span<void *const> arguments;          ///< By argument index; contiguous host memory of the declared shape.
-  std::span<void *const> outputBuffers;      ///< One per buffer of kind Output, in buffer order.
+  std::span<const HostKernel> hostKernels; ///< By kernel index; `run` null when the kernel never runs on the host.
+  std::span<const PimKernel> pimKernels;   ///< By kernel index; empty `elf` when it never runs on PIM.
+  std::span<const Site> placement;         ///< By nest index.
+  std::span<void *const> arguments;        ///< By argument index; contiguous host memory of the declared shape.
+  std::span<void *const> outputBuffers;    ///< One per buffer of kind Output, in buffer order.
   const MachineConfig &machine;
-  PimDevice *pim = nullptr;                  ///< May be null when no nest is placed on PIM.
-  int threads = 0;                           ///< Host threads; 0 means all.
-  bool poisonPimOutputs = false;             ///< Fills what a PIM nest writes only (reads not) with 0xCB first; tests use it.
+  PimDevice *pim = nullptr;      ///< May be null when no nest is placed on PIM.
+  int threads = 0;               ///< Host threads; 0 means all.
+  bool poisonPimOutputs = false; ///< Fills what a PIM nest writes only (reads not) with 0xCB first; tests use it.
 };
 
 /// Executes a placed program once. Hoisted nests run first-class too; the caller leaves them out of timed sums.
@@ -80,7 +86,8 @@ RunRecord executeProgram(const ExecutorInput &input);
 std::vector<CrossingRecord> modelCrossings(const Program &program, std::span<const Site> placement,
                                            const MachineConfig &machine);
 
-/// Runs tasks [0, tasks) of a host kernel over a fixed pool of threads; returns the status of the lowest task block that set one.
+/// Runs tasks [0, tasks) of a host kernel over a fixed pool of threads; returns the status of the lowest task block
+/// that set one.
 KernelStatus runHostKernel(KernelFunction kernel, void **operands, int64_t tasks, int threads);
 
 } // namespace nearbank

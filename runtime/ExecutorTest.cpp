@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/Error.h"
 #include "runtime/Executor.h"
+#include "runtime/Error.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -19,7 +19,8 @@ constexpr int64_t length = 1000;
 
 /// out[i] = a[i] + b[i]
 void addKernel(void **operands, int64_t begin, int64_t end, KernelStatus *) {
-  auto *a = static_cast<float *>(operands[0]), *b = static_cast<float *>(operands[1]), *out = static_cast<float *>(operands[2]);
+  auto *a = static_cast<float *>(operands[0]), *b = static_cast<float *>(operands[1]),
+       *out = static_cast<float *>(operands[2]);
   for (int64_t i = begin; i < end; ++i)
     out[i] = a[i] + b[i];
 }
@@ -32,8 +33,8 @@ void failKernel(void **, int64_t begin, int64_t, KernelStatus *status) {
 /// A device that runs a C++ function whose index is the first byte of the "ELF", and notes what it was given.
 class FakePim : public PimDevice {
 public:
-  PimTiming execute(const PimKernel &kernel, std::span<const BoundBuffer> buffers, std::span<const NestOperand> operands,
-                    KernelStatus &status) override {
+  PimTiming execute(const PimKernel &kernel, std::span<const BoundBuffer> buffers,
+                    std::span<const NestOperand> operands, KernelStatus &status) override {
     lastBuffers.assign(buffers.begin(), buffers.end());
     std::vector<void *> pointers;
     for (const NestOperand &operand : operands) {
@@ -87,7 +88,8 @@ protected:
     NestInstance nest;
     nest.id = fmt::format("n{}", program.nests.size());
     nest.source = fmt::format("model.py:{}", program.nests.size() + 1);
-    nest.operands = {{a, 0, 0, bytes, bytes, true, false}, {b, 0, 0, bytes, bytes, true, false},
+    nest.operands = {{a, 0, 0, bytes, bytes, true, false},
+                     {b, 0, 0, bytes, bytes, true, false},
                      {result, 0, 0, bytes, bytes, false, true}};
     program.nests.push_back(nest);
   }

@@ -80,7 +80,8 @@ TEST(HostThreadsTest, KernelSeesEveryTaskOnce) {
       std::vector<std::atomic<int>> marks(tasks + 1);
       void *operands[] = {marks.data()};
       EXPECT_EQ(runHostKernel(markTasks, operands, tasks, threads).code, 0);
-      EXPECT_THAT(std::vector<int>(marks.begin(), marks.begin() + tasks), Each(1)) << tasks << " tasks, " << threads << " threads";
+      EXPECT_THAT(std::vector<int>(marks.begin(), marks.begin() + tasks), Each(1))
+          << tasks << " tasks, " << threads << " threads";
       EXPECT_EQ(marks[tasks], 0);
     }
 }

@@ -64,8 +64,8 @@ void Residency::moveControl(uint32_t nest, Site site, std::vector<CrossingRecord
     return;
   site_ = site;
   bool toPim = site == Site::Pim;
-  crossings.push_back({nest, toPim ? "launch" : "return", -1, 0,
-                       toPim ? machine_.coherence.launchNs : machine_.coherence.returnNs});
+  crossings.push_back(
+      {nest, toPim ? "launch" : "return", -1, 0, toPim ? machine_.coherence.launchNs : machine_.coherence.returnNs});
 }
 
 void Residency::need(uint32_t nest, uint32_t buffer, uint64_t begin, uint64_t end, Site site,

@@ -84,7 +84,8 @@ TEST(ResidencyTest, PimOnlyProgramFlushesInputsAndFetchesOutputs) {
 }
 
 TEST(ResidencyTest, EachVersionCrossesOnceHoweverManyConsumers) {
-  Program program = programOf({{reads(0), writes(2)}, {reads(2), writes(3)}, {reads(2), writes(3)}, {writes(2)}, {reads(2), writes(3)}});
+  Program program = programOf(
+      {{reads(0), writes(2)}, {reads(2), writes(3)}, {reads(2), writes(3)}, {writes(2)}, {reads(2), writes(3)}});
   EXPECT_THAT(crossingsOf(program, {host, pim, pim, host, pim}),
               ElementsAre("n1 launch b-1 0 B 1000 ns", "n1 flush b2 6400 B 500 ns", "n3 return b-1 0 B 2000 ns",
                           "n4 launch b-1 0 B 1000 ns", "n4 flush b2 6400 B 500 ns", "n4 return b-1 0 B 2000 ns",
@@ -104,7 +105,8 @@ TEST(ResidencyTest, FlushIsBoundedByTheLastLevelCacheButFetchIsNot) {
 }
 
 TEST(ResidencyTest, OnlyTheSpanThatIsReadCrosses) {
-  Program program = programOf({{reads(0, 0, 640), writes(2)}, {reads(0, 320, 1280), writes(2)}, {reads(2, 0, 64), writes(3)}});
+  Program program =
+      programOf({{reads(0, 0, 640), writes(2)}, {reads(0, 320, 1280), writes(2)}, {reads(2, 0, 64), writes(3)}});
   EXPECT_THAT(crossingsOf(program, {pim, pim, host}),
               ElementsAre("n0 launch b-1 0 B 1000 ns", "n0 flush b0 640 B 50 ns", "n1 flush b0 640 B 50 ns",
                           "n2 return b-1 0 B 2000 ns", "n2 fetch b2 64 B 7 ns"));
@@ -112,7 +114,8 @@ TEST(ResidencyTest, OnlyTheSpanThatIsReadCrosses) {
 
 TEST(ResidencyTest, DenseOverwriteNeedsNothingFromTheOtherSide) {
   Program program = programOf({{writes(2)}, {writes(2)}, {reads(2), writes(3)}});
-  EXPECT_THAT(crossingsOf(program, {pim, host, host}), ElementsAre("n0 launch b-1 0 B 1000 ns", "n1 return b-1 0 B 2000 ns"));
+  EXPECT_THAT(crossingsOf(program, {pim, host, host}),
+              ElementsAre("n0 launch b-1 0 B 1000 ns", "n1 return b-1 0 B 2000 ns"));
 }
 
 TEST(ResidencyTest, StridedWriterNeedsTheOldVersion) {

@@ -9,8 +9,8 @@ namespace nearbank::sim {
 namespace {
 
 constexpr std::array<const char *, numInstructionClasses> instructionClassCounters = {
-    "intAluInstructions",   "intMulDivInstructions", "branchInstructions",   "loadInstructions",
-    "storeInstructions",    "floatAddInstructions",  "floatMulInstructions", "floatFmaInstructions",
+    "intAluInstructions",   "intMulDivInstructions",  "branchInstructions",   "loadInstructions",
+    "storeInstructions",    "floatAddInstructions",   "floatMulInstructions", "floatFmaInstructions",
     "floatDivInstructions", "floatOtherInstructions", "otherInstructions"};
 
 PimTiming timingOf(const NmcLaunchStats &stats) {
@@ -52,7 +52,8 @@ PimTiming NmcDevice::execute(const PimKernel &kernel, std::span<const BoundBuffe
   used.erase(std::unique(used.begin(), used.end()), used.end());
   std::vector<GuestRegion> regions;
   for (uint32_t buffer : used)
-    regions.push_back({buffers[buffer].guestBase, buffers[buffer].host, buffers[buffer].bytes, buffers[buffer].isWritable});
+    regions.push_back(
+        {buffers[buffer].guestBase, buffers[buffer].host, buffers[buffer].bytes, buffers[buffer].isWritable});
   NmcLaunchStats stats = machine_.launch({kernel.elf, regions, addresses, kernel.tasks});
   status = stats.status;
   return timingOf(stats);

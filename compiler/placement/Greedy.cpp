@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// greedy: each nest for itself to the side of less time, PL-3 predicted against host measured.
+
+#include "compiler/placement/PimTimeModel.h"
+#include "compiler/placement/Policy.h"
+
+#include <fmt/format.h>
+
+namespace nearbank::placement {
+
+void placeGreedy(const NestView &nest, NestDecision &decision) {
+  PimTimePrediction prediction = predictPimTime(nest.kernel.facts, nest.profile, nest.machine);
+  double hostNs = nest.profile.allThreadsNs;
+  // PL-4 (docs/model.md): predicted PIM time with launch and return <= measured host time.
+  EquationRecord equation;
+  equation.id = "PL-4";
+  equation.text = "predicted PIM time with launch and return <= host time of all threads";
+  equation.inputs = {
+      {"predictedPimTime", prediction.kernelNs, "ns", "machine file"},
+      {"coherence.launchNs", nest.machine.coherence.launchNs, "ns", "machine file"},
+      {"coherence.returnNs", nest.machine.coherence.returnNs, "ns", "machine file"},
+      {"allThreadsTime", hostNs, "ns", "host profile"},
+  };
+  equation.value = prediction.totalNs;
+  equation.threshold = hostNs;
+  evaluate(equation, true);
+  bool isFaster = equation.isPassed;
+  decision.equations.push_back(equation);
+  decision.site = isFaster ? Site::Pim : Site::Host;
+  decision.reason = fmt::format("predicted PIM time {} ns (launch and return included) is {} measured host time {} ns",
+                                shortNumber(prediction.totalNs), isFaster ? "at or below" : "above", shortNumber(hostNs));
+  if (isFaster)
+    decision.flip = fmt::format("a host time below {} ns, or PIM slower by {} ns", shortNumber(prediction.totalNs),
+                                shortNumber(hostNs - prediction.totalNs));
+  else
+    decision.flip = fmt::format("a host time of at least {} ns, or PIM faster by {} ns", shortNumber(prediction.totalNs),
+                                shortNumber(prediction.totalNs - hostNs));
+}
+
+} // namespace nearbank::placement

@@ -12,6 +12,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from nearbank.decompositions import decomposition_table, math_attention
+from nearbank.errors import make_error
 from nearbank.locations import ROOT_NAME
 
 
@@ -32,8 +33,8 @@ class CapturedModel:
     output_names : list of str
         ``output0``…, ``grad of NAME``, ``new value of NAME`` (mutated buffers), in the graph's order.
     reference : callable
-        ``reference(dtype)`` runs the original module in eager with floats in `dtype` (None: as they are) and returns the tensors
-        that correspond to `output_names` (None where a value has no counterpart).
+        ``reference(dtype)`` runs the original module in eager with floats in `dtype` (None: as they are) and returns the
+        tensors that correspond to `output_names` (None where a value has no counterpart).
     training : bool
         The graph computes gradients.
     """
@@ -115,19 +116,18 @@ def _flatten(module, example_inputs):
 
 
 def _export(flat, tensors, training):
-    from nearbank.specs import front_end_error
-
     try:
         with math_attention():
             return torch.export.export(flat, tensors, strict=False).module(check_guards=False)
     except Exception as error:
-        raise front_end_error(
+        raise make_error(
+            "user",
             "NB0205",
             "the model cannot be captured with static shapes",
             where=_innermost_user_frame(error, getattr(flat, ROOT_NAME)),
             expected="a model whose control flow and shapes do not depend on the values of tensors",
             actual=f"{type(error).__name__}: {_first_line(error)}",
-            fix='use torch.compile(model, backend="nearbank"), which leaves such parts to eager PyTorch, or rewrite this line',
+            fix='use torch.compile(model, backend="nearbank"), which leaves such parts to eager, or rewrite this line',
         ) from error
 
 
@@ -158,8 +158,6 @@ def _trace(graph_module, arguments, names, num_state, training):
     from torch._functorch import aot_autograd
     from torch._functorch._aot_autograd.graph_capture_wrappers import create_functional_call
 
-    from nearbank.specs import front_end_error
-
     state = {
         **dict(graph_module.named_parameters(remove_duplicate=False)),
         **dict(graph_module.named_buffers(remove_duplicate=False)),
@@ -176,7 +174,8 @@ def _trace(graph_module, arguments, names, num_state, training):
     if training:
         loss = next(node for node in graph_module.graph.nodes if node.op == "output").args[0][0].meta["val"]
         if loss.numel() != 1 or not loss.is_floating_point():
-            raise front_end_error(
+            raise make_error(
+                "user",
                 "NB0206",
                 "a model under training returns its scalar loss first",
                 where="the module's forward",

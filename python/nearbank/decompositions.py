@@ -299,7 +299,7 @@ def _scores(query, key, is_causal, attn_mask, scale):
 
 
 def flash_attention(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
-    """CPU flash attention in its mathematical form; the second result is the row-wise log of the sum of exponentials."""
+    """CPU flash attention in its mathematical form, and the row-wise log of the sum of exponentials."""
     if dropout_p:
         return NotImplemented
     wide = torch.float64 if query.dtype == torch.float64 else torch.float32

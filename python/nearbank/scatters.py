@@ -113,7 +113,9 @@ def index_put(x, indices, values, accumulate=False):
     if any(t.dtype in (torch.bool, torch.uint8) for t in tensors):
         return _masked_put(x, indices, values, accumulate)
     first, sizes = dims[0], [x.shape[i] for i in dims]
-    tensors = torch.broadcast_tensors(*[_nonnegative(t.to(torch.int64), n) for t, n in zip(tensors, sizes, strict=True)])
+    tensors = torch.broadcast_tensors(
+        *[_nonnegative(t.to(torch.int64), n) for t, n in zip(tensors, sizes, strict=True)]
+    )
     place = torch.zeros((), dtype=torch.int64, device=x.device)
     for tensor, size in zip(tensors, sizes, strict=True):
         place = place * size + tensor

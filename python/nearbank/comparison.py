@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares outputs with eager PyTorch and with a float64 run of the same model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from nearbank.rundoc import quantity
+
+#: The error may be this many times eager's own, plus `RELATIVE_SLACK` of the largest reference value.
+EAGER_FACTOR = 2.0
+RELATIVE_SLACK = 1e-5
+
+
+def compare_outputs(names, outputs, eager, exact) -> dict[str, Any]:
+    """Measure errors over all outputs.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the outputs.
+    outputs : list of torch.Tensor
+        What Nearbank computed.
+    eager : list of torch.Tensor or None
+        The same from eager PyTorch; None where it has no counterpart.
+    exact : list of torch.Tensor or None
+        The same from eager PyTorch in float64.
+
+    Returns
+    -------
+    dict
+        ``maxAbsError``, ``eagerMaxAbsError`` and ``errorBound`` for the output that is closest to, or furthest beyond,
+        its bound, and ``outputErrors`` for each output; integers and bools must be equal, their bound is 0.
+    """
+    rows = []
+    for name, mine, reference, truth in zip(names, outputs, eager, exact, strict=True):
+        if reference is None or truth is None or not isinstance(mine, torch.Tensor):
+            continue
+        rows.append(_errors(name, mine, reference, truth))
+    if not rows:
+        return {}
+    worst = max(rows, key=lambda row: _excess(row["maxAbsError"]["value"], row["errorBound"]["value"]))
+    summary = {name: worst[name] for name in ("maxAbsError", "eagerMaxAbsError", "errorBound")}
+    return {**summary, "outputErrors": rows}
+
+
+def _excess(error: float, bound: float) -> float:
+    if bound:
+        return error / bound
+    return float("inf") if error else 0.0
+
+
+def _errors(name, mine, reference, truth) -> dict[str, Any]:
+    if mine.dtype.is_floating_point:
+        truth = truth.to(torch.float64)
+        error, eager_error = _distance(mine, truth), _distance(reference, truth)
+        finite = truth[torch.isfinite(truth)]
+        scale = finite.abs().max().item() if finite.numel() else 0.0
+        bound = EAGER_FACTOR * eager_error + RELATIVE_SLACK * scale
+    else:
+        error, eager_error, bound = _distance(mine, reference), 0.0, 0.0
+    return {
+        "output": name,
+        "maxAbsError": quantity(error, "1", "measured"),
+        "eagerMaxAbsError": quantity(eager_error, "1", "measured"),
+        "errorBound": quantity(bound, "1", "measured"),
+    }
+
+
+def _distance(tensor, truth) -> float:
+    """Largest absolute difference; equal infinities and NaN on both sides count as equal."""
+    tensor, truth = tensor.to(torch.float64), truth.to(torch.float64)
+    if tensor.shape != truth.shape:
+        return float("inf")
+    same = (tensor == truth) | (torch.isnan(tensor) & torch.isnan(truth))
+    difference = torch.where(same, torch.zeros((), dtype=torch.float64), (tensor - truth).abs())
+    if torch.isnan(difference).any():
+        return float("inf")
+    return difference.max().item() if difference.numel() else 0.0

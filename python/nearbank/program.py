@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled graph: its pieces through the C++ core or eager PyTorch, in order, on real tensors."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import torch
+from torch import fx
+
+from nearbank.errors import IndexRangeError, NearbankError, make_error
+from nearbank.fixups import normalize
+from nearbank.rundoc import NestNumbering, quantity
+from nearbank.settings import Settings
+from nearbank.splitting import split
+
+_DTYPES = {
+    "f64": torch.float64,
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "i64": torch.int64,
+    "i32": torch.int32,
+    "i16": torch.int16,
+    "i8": torch.int8,
+    "u8": torch.uint8,
+    "i1": torch.bool,
+}
+#: Vector code may use aligned accesses on arguments.
+_ALIGNMENT_BYTES = 64
+
+
+def _core():
+    import nearbank._core
+
+    return nearbank._core
+
+
+class CompiledPiece:
+    """One piece that the core has compiled.
+
+    Parameters
+    ----------
+    piece : nearbank.splitting.Piece
+        With its MLIR text.
+    options : dict
+        Options of the core's Program.
+    """
+
+    def __init__(self, piece, options: dict):
+        self.inputs = piece.inputs
+        self.outputs = piece.outputs
+        self.program = _core().Program(piece.text, json.dumps(options))
+        self.layout = json.loads(self.program.describe())
+        placeholders = [node for node in piece.graph_module.graph.nodes if node.op == "placeholder"]
+        results = next(node for node in piece.graph_module.graph.nodes if node.op == "output").args[0]
+        self._input_values = [node.meta["val"] for node in placeholders]
+        self._output_dtypes = [node.meta["val"].dtype for node in results]
+
+    def plan(self, options: dict) -> dict:
+        """Profile and place; `options` as the core's ``Program.plan`` takes them."""
+        return json.loads(self.program.plan(json.dumps(options)))
+
+    def run(self, arguments: list[torch.Tensor], options: dict) -> tuple[list[torch.Tensor], dict]:
+        """Execute on CPU tensors; return results and the core's record."""
+        tensors = [_as_argument(tensor) for tensor in arguments]
+        buffers = []
+        for buffer in self.layout["outputBuffers"]:
+            dtype = _DTYPES[buffer["elementType"]]
+            buffers.append(torch.empty(max(1, buffer["bytes"] // dtype.itemsize), dtype=dtype))
+        record = self.program.execute(
+            [tensor.data_ptr() for tensor in tensors], [buffer.data_ptr() for buffer in buffers], json.dumps(options)
+        )
+        outputs = [
+            _as_dtype(self._output(output, tensors, buffers), dtype)
+            for output, dtype in zip(self.layout["outputs"], self._output_dtypes, strict=True)
+        ]
+        return outputs, json.loads(record)
+
+    @staticmethod
+    def _output(output, tensors, buffers) -> torch.Tensor:
+        if output.get("outputSlot") is not None:
+            base, is_own = buffers[output["outputSlot"]], True
+        else:
+            base, is_own = tensors[output["argumentIndex"]].view(-1), False
+        view = base.as_strided(output["sizes"], output["strides"], output.get("elementOffset", 0))
+        # A functional graph's result never aliases an argument.
+        return view if is_own else view.clone()
+
+
+def _as_dtype(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    # MLIR's integers have no sign: uint8 comes back as i8.
+    return tensor if tensor.dtype == dtype else tensor.view(dtype)
+
+
+def _as_argument(tensor: torch.Tensor) -> torch.Tensor:
+    tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    return tensor if tensor.data_ptr() % _ALIGNMENT_BYTES == 0 else tensor.clone()
+
+
+class CompiledGraph:
+    """A static ATen graph, split, compiled and placed.
+
+    Parameters
+    ----------
+    gm : torch.fx.GraphModule
+        ATen graph of static shapes with all tensors as placeholders.
+    settings : Settings
+        Options of the run.
+    parameters : iterable of int
+        Placeholders that hold parameters or buffers.
+    argument_names : sequence of str, optional
+        One name per placeholder.
+    name : str
+        Name of the graph in the run document.
+    progress : callable, optional
+        Called as ``progress(stage, done, total)``.
+
+    Raises
+    ------
+    nearbank.errors.UserError
+        NB0203 when an operator cannot be compiled and ``on_unsupported`` is "error".
+    """
+
+    def __init__(self, gm, settings: Settings, parameters=(), argument_names=None, name="model", progress=None):
+        self.settings = settings
+        self.name = name
+        self.progress = progress or (lambda *_: None)
+        self.progress("import", 0, 0)
+        started = time.perf_counter_ns()
+        self.normal = normalize(gm)
+        self.split = split(self.normal.graph_module)
+        self.import_time = quantity(time.perf_counter_ns() - started, "ns", "measured")
+        self._refuse_eager_ops()
+        names = [node.name for node in self.normal.graph_module.graph.nodes if node.op == "placeholder"]
+        self._arguments = names
+        self._results = [
+            node.name for node in next(n for n in self.normal.graph_module.graph.nodes if n.op == "output").args[0]
+        ]
+        shown = list(argument_names or names)
+        shown += names[len(shown) :]
+        first_constant = len(names) - len(self.normal.constants)
+        fixed = {names[i] for i in parameters} | set(names[first_constant:])
+        self.pieces = self._compile(fixed, dict(zip(names, shown, strict=True)))
+        self._last_use = self._find_last_uses()
+        self.plan_document: dict[str, Any] | None = None
+        self.record: dict[str, Any] | None = None
+
+    def _refuse_eager_ops(self) -> None:
+        refused = [
+            (op, s) for op, s in zip(self.split.eager_ops, self.split.sources, strict=True) if op.kind != "random"
+        ]
+        if self.settings.on_unsupported != "error" or not refused:
+            return
+        op, source = refused[0]
+        more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+        raise make_error(
+            "user",
+            "NB0203",
+            "an operator cannot be compiled",
+            where=f"{source.file}:{source.line}" if source.file else "an operator without a source line",
+            expected="an operator that lowers to loop nests",
+            actual=f"{op.op} ({op.reason}){more}",
+            fix="rewrite the line, or let it run in eager PyTorch on the host (on_unsupported=host)",
+        )
+
+    def _compile(self, fixed: set[str], shown: dict[str, str]) -> list:
+        pieces = []
+        for number, piece in enumerate(self.split.pieces):
+            self.progress("compile", number, len(self.split.pieces))
+            if piece.text is None:
+                pieces.append(piece)
+                continue
+            options = {
+                "name": self.name if len(self.split.pieces) == 1 else f"{self.name}.{number}",
+                "parameters": [i for i, name in enumerate(piece.inputs) if name in fixed],
+                "argNames": [shown.get(name, name) for name in piece.inputs],
+                "machine": self.settings.machine,
+                "set": [list(pair) for pair in self.settings.set],
+            }
+            pieces.append(CompiledPiece(piece, options))
+        return pieces
+
+    def _find_last_uses(self) -> list[list[str]]:
+        kept, last_use = set(self._results), []
+        for piece in reversed(self.pieces):
+            dead = [name for name in {*piece.inputs, *piece.outputs} if name not in kept]
+            kept.update(dead)
+            last_use.append(dead)
+        return last_use[::-1]
+
+    @property
+    def compiled_pieces(self) -> list[CompiledPiece]:
+        """The pieces that went through the core."""
+        return [piece for piece in self.pieces if isinstance(piece, CompiledPiece)]
+
+    def plan(self) -> dict[str, Any]:
+        """Profile and place every nest.
+
+        Returns
+        -------
+        dict
+            ``nests``, ``summary`` and ``remarks`` of all pieces, with nests numbered through.
+        """
+        numbering = NestNumbering([piece.layout["nests"] for piece in self.compiled_pieces])
+        numbering.check(self.settings.pin + self.settings.forbid)
+        plans = []
+        for number, piece in enumerate(self.compiled_pieces):
+            self.progress("profile and place", number, len(self.compiled_pieces))
+            plans.append(
+                piece.plan(
+                    {
+                        "policy": self.settings.policy,
+                        "db": self.settings.database,
+                        "threads": self.settings.host_threads,
+                        "pin": numbering.selectors(self.settings.pin, number),
+                        "forbid": numbering.selectors(self.settings.forbid, number),
+                        "simulate": self.settings.simulate,
+                    }
+                )
+            )
+        self.numbering = numbering
+        self.plan_document = numbering.merge_plans(plans)
+        return self.plan_document
+
+    def run(self, arguments, *, poison: bool = False) -> list[Any]:
+        """Execute the graph.
+
+        Parameters
+        ----------
+        arguments : sequence of torch.Tensor
+            One CPU tensor per placeholder of the original graph.
+        poison : bool, default False
+            Overwrite what PIM nests write before they run; for tests.
+
+        Returns
+        -------
+        list
+            Outputs of the original graph.
+
+        Raises
+        ------
+        IndexError
+            An index tensor addresses outside its table (NB0301).
+        """
+        if self.plan_document is None:
+            self.plan()
+        values = dict(zip(self._arguments, [*arguments, *self.normal.constants], strict=True))
+        records = []
+        options = {"threads": self.settings.host_threads, "poison": poison}
+        with torch.no_grad():
+            for number, piece in enumerate(self.pieces):
+                inputs = [values[name] for name in piece.inputs]
+                if isinstance(piece, CompiledPiece):
+                    results, record = self._run_piece(piece, inputs, options)
+                    records.append(record)
+                else:
+                    results = fx.Interpreter(piece.graph_module).run(*inputs)
+                values.update(zip(piece.outputs, results, strict=True))
+                for name in self._last_use[number]:
+                    values.pop(name, None)
+        self.record = self.numbering.merge_records(records)
+        return self.normal.restore(arguments, [values[name] for name in self._results])
+
+    @staticmethod
+    def _run_piece(piece, inputs, options):
+        try:
+            return piece.run(inputs, options)
+        except IndexRangeError:
+            raise
+        except NearbankError as error:
+            if error.report.code == "NB0301":
+                raise IndexError(str(error)) from error
+            raise

@@ -225,9 +225,11 @@ RunRecord executeProgram(const ExecutorInput &input) {
     Site site = input.placement[nest];
     residency.enter(nest, site, record.crossings);
     bindings.open(nest);
-    LaunchRecord launch{nest, site, 0, {}};
+    LaunchRecord launch{nest, site, 0, {}, 0};
+    auto launchStart = Clock::now();
     KernelStatus status =
         site == Site::Host ? runOnHost(input, instance, bindings, launch) : runOnPim(input, instance, bindings, launch);
+    launch.wallNs = nsSince(launchStart);
     bindings.close(nest);
     raiseIfFailed(status, instance);
     record.launches.push_back(std::move(launch));

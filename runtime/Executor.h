@@ -47,6 +47,7 @@ struct LaunchRecord {
   Site site = Site::Host;
   double hostNs = 0; ///< Measured; host nests only.
   PimTiming pim;     ///< Simulated; PIM nests only.
+  double wallNs = 0; ///< Measured time that the launch took on this host, simulation included.
 };
 
 /// Data or control that crossed sides before a nest ran; modelled.

@@ -137,6 +137,7 @@ TEST_F(ExecutorTest, LaunchRecordsSayWhereAndHowLong) {
   EXPECT_EQ(record.launches[1].site, onPim);
   EXPECT_EQ(record.launches[1].pim.timeNs, 123);
   EXPECT_EQ(record.launches[1].hostNs, 0);
+  EXPECT_GT(record.launches[1].wallNs, 0);
   EXPECT_GE(record.wallNs, record.launches[0].hostNs + record.launches[2].hostNs);
   EXPECT_EQ(pim.executions, 1);
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +14,7 @@ import typer
 _RUN_EXAMPLE = "Example: nearbank run minilm --machine nmc-64 --policy two-stage"
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     """How the result is printed on stdout."""
 
     text = "text"
@@ -22,14 +22,14 @@ class Format(str, Enum):
     csv = "csv"
 
 
-class Simulate(str, Enum):
+class Simulate(StrEnum):
     """Whether PIM nests are executed by the simulator."""
 
     exact = "exact"
     none = "none"
 
 
-class Fallback(str, Enum):
+class Fallback(StrEnum):
     """What happens to an operator that cannot be compiled."""
 
     host = "host"
@@ -243,6 +243,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 ok, 1 user error, 2 usage error, 3 device or environment, 4 internal error, 130 interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     try:
         code = typer.main.get_command(app).main(args=words, prog_name="nearbank", standalone_mode=False)
         sys.stdout.flush()

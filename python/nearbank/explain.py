@@ -95,15 +95,15 @@ def _fact_lines(nest: Mapping[str, Any]) -> list[str]:
     trips = " x ".join(str(trip) for trip in facts.get("tripCounts", [])) or "scalar"
     operations = facts.get("operations") or {}
     parts = [f"{name} {format_count(value)}" for name, value in operations.items() if value and name != "total"]
-    moved = f"{format_value(facts.get('bytesRead', 0), 'B')} read, {format_value(facts.get('bytesWritten', 0), 'B')} written"
+    read, written = (format_value(facts.get(name, 0), "B") for name in ("bytesRead", "bytesWritten"))
+    extent = format_count(facts.get("parallelExtent", 0))
     return [
         f"  kind:        {nest['kind']}, {facts.get('computeType', '')}",
         f"  trip counts: {trips} ({', '.join(facts.get('iteratorTypes', []))})",
-        f"  iterations:  {format_count(facts.get('iterations', 0))}, {format_count(facts.get('parallelExtent', 0))} of them "
-        "parallel (MLIR, counted)",
+        f"  iterations:  {format_count(facts.get('iterations', 0))}, {extent} of them parallel (MLIR, counted)",
         f"  operations:  {format_count(operations.get('total', 0))} (MLIR, counted)"
         + (f": {', '.join(parts)}" if parts else ""),
-        f"  bytes:       {moved} (MLIR, counted)",
+        f"  bytes:       {read} read, {written} written (MLIR, counted)",
     ]
 
 
@@ -139,10 +139,11 @@ def nest_text(run: Mapping[str, Any], nest: Mapping[str, Any]) -> str:
         Facts, profile, times, equations and what would flip the decision.
     """
     why = nest["why"]
+    origin = "  ".join(nest[name] for name in ("source", "torchOp", "modulePath") if nest.get(name)) or ABSENT
     place = "PIM" if nest["where"] == "pim" else "the host"
     lines = [
         f"{nest['id']}  {nest['kernel']}  ({run['spec']} on {run['machine']}, policy {run['policy']})",
-        f"  source:      {nest.get('source') or ABSENT}  {nest.get('torchOp') or ''}  {nest.get('modulePath') or ''}".rstrip(),
+        f"  source:      {origin}",
         f"  key:         {nest['key']}",
         f"  decision:    {why['status']}: runs on {place}"
         + (" once, outside the timed program" if nest.get("hoisted") else ""),

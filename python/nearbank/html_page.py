@@ -1,6 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
 """Renders a run document as one HTML page that needs no network."""
 
+from __future__ import annotations
 
-def page_html(document):
-    return "<!doctype html>"
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from nearbank.html_bars import kernel_bars, summary_bars, traffic_bars
+from nearbank.html_cards import cards
+from nearbank.html_roofline import roofline_svg
+from nearbank.html_tables import crossing_rows, placement_rows, tiles
+from nearbank.render_units import format_number, format_quantity, format_value, value_of
+from nearbank.report_verdict import verdict
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    templates = Path(__file__).with_name("templates")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(templates),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(quantity=format_quantity, number=format_number, value_of=value_of)
+    environment.globals.update(format_value=format_value)
+    return environment
+
+
+def _run_view(run: Mapping[str, Any], number: int) -> dict[str, Any]:
+    prefix = f"r{number}"
+    return {
+        "prefix": prefix,
+        "run": run,
+        "summary": run["summary"],
+        "verdict": run["summary"].get("verdict") or verdict(run),
+        "tiles": tiles(run),
+        "rows": placement_rows(run, prefix),
+        "summary_bars": summary_bars(run),
+        "kernel_bars": kernel_bars(run),
+        "roofline": Markup(roofline_svg(run, prefix)),  # noqa: S704 - made by us, its texts are escaped
+        "cards": cards(run, prefix),
+        "traffic_bars": traffic_bars(run),
+        "crossings": crossing_rows(run),
+        "eager_ops": run.get("eagerOps") or [],
+        "machine_values": run.get("machineValues") or [],
+    }
+
+
+def page_html(document: Mapping[str, Any]) -> str:
+    """Render a run document.
+
+    Parameters
+    ----------
+    document : mapping
+        A run document.
+
+    Returns
+    -------
+    str
+        An HTML page with its style, script and drawings inside; the same text for the same document.
+    """
+    runs = [_run_view(run, number) for number, run in enumerate(document.get("runs", []))]
+    title = ", ".join(dict.fromkeys(f"{view['run']['spec']} on {view['run']['machine']}" for view in runs))
+    return _environment().get_template("report.html.j2").render(document=document, runs=runs, title=title or "no runs")

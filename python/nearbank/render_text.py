@@ -12,32 +12,68 @@ from nearbank.report_verdict import verdict
 
 #: Above this many nests the table shows one row for each distinct kernel and side.
 GROUPING_LIMIT = 24
-_COLUMNS = ("nest", "count", "kernel", "source", "where", "host time", "PIM time", "MPKI", "LFMR", "ops/B", "reason")
-_RIGHT = {1, 5, 6, 7, 8, 9}
-_KERNEL, _SOURCE, _REASON = 2, 3, 10
-_NARROWEST = {_KERNEL: 16, _SOURCE: 12, _REASON: 12}
+#: Heading, whether aligned to the right.
+_COLUMNS = {
+    "nest": False,
+    "count": True,
+    "kernel": False,
+    "source": False,
+    "kind": False,
+    "where": False,
+    "host time": True,
+    "PIM time": True,
+    "MPKI": True,
+    "LFMR": True,
+    "ops/B": True,
+    "reason": False,
+}
+#: Columns that narrow when the terminal is narrow, in this order, and how far.
+_NARROWEST = {"reason": 14, "kernel": 15, "source": 12}
+#: Columns that go when that is not enough, in this order.
+_DROPPED = ("kind", "ops/B", "LFMR", "MPKI", "source")
 
 
-def _shorten(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+def _shorten(text: str, width: int, keep_end: bool) -> str:
+    if len(text) <= width:
+        return text
+    kept = max(width - 1, 0)
+    return "…" + text[len(text) - kept :] if keep_end else text[:kept] + "…"
 
 
-def _shorten_front(text: str, width: int) -> str:
-    return text if len(text) <= width else "…" + text[len(text) - max(width - 1, 0) :]
+def _excess(widths: Mapping[str, int], width: int) -> int:
+    return sum(widths.values()) + 2 * (len(widths) - 1) - width
 
 
-def _fit(widths: list[int], width: int | None) -> list[int]:
-    """Take columns that do not fit away from reason first, then kernel, then source."""
-    if width is None:
-        return widths
-    for column in (_REASON, _KERNEL, _SOURCE):
-        excess = sum(widths) + 2 * (len(widths) - 1) - width
-        if excess > 0:
-            widths[column] = max(min(widths[column], _NARROWEST[column]), widths[column] - excess)
-    return widths
+def _fit(widths: dict[str, int], width: int) -> dict[str, int]:
+    """Narrow columns, then drop some, until a row fits the terminal."""
+    kept = dict(widths)
+    for dropped in (None, *_DROPPED):
+        if dropped:
+            del kept[dropped]
+        fitted = dict(kept)
+        for name, narrowest in _NARROWEST.items():
+            if name in fitted:
+                fitted[name] = max(min(fitted[name], narrowest), fitted[name] - max(_excess(fitted, width), 0))
+        if _excess(fitted, width) <= 0:
+            break
+    return fitted
 
 
-def table_lines(rows: Sequence[Sequence[str]], right: Iterable[int] = (), width: int | None = None) -> list[str]:
+def _placement_table(rows: Sequence[Mapping[str, str]], width: int | None) -> list[str]:
+    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in _COLUMNS}
+    if width is not None:
+        widths = _fit(widths, width)
+    lines = []
+    for row in [{name: name for name in _COLUMNS}, *rows]:
+        cells = []
+        for name, size in widths.items():
+            cell = _shorten(row[name], size, keep_end=name == "source")
+            cells.append(cell.rjust(size) if _COLUMNS[name] else cell.ljust(size))
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def table_lines(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
     """Lay rows out in columns.
 
     Parameters
@@ -46,8 +82,6 @@ def table_lines(rows: Sequence[Sequence[str]], right: Iterable[int] = (), width:
         The first row is the header.
     right : iterable of int
         Columns that are aligned to the right.
-    width : int, optional
-        Columns of the terminal; None leaves every cell whole.
 
     Returns
     -------
@@ -55,20 +89,17 @@ def table_lines(rows: Sequence[Sequence[str]], right: Iterable[int] = (), width:
         One line for each row, without spaces at the end.
     """
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    if len(widths) == len(_COLUMNS):
-        widths = _fit(widths, width)
-    lines = []
-    for row in rows:
-        cells = []
-        for column, cell in enumerate(row):
-            shorten = _shorten_front if column == _SOURCE and len(widths) == len(_COLUMNS) else _shorten
-            cell = shorten(cell, widths[column])
-            cells.append(cell.rjust(widths[column]) if column in set(right) else cell.ljust(widths[column]))
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    aligned = set(right)
+    return [
+        "  ".join(
+            cell.rjust(width) if column in aligned else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
-def _cells(group: NestGroup) -> list[str]:
+def _cells(group: NestGroup) -> dict[str, str]:
     first = group.nests[0]
     profile = first.get("profile") or {}
     pim = group.pim_time
@@ -76,19 +107,20 @@ def _cells(group: NestGroup) -> list[str]:
     if pim is not None and pim["kind"] == "predicted":
         pim_text = "~" + pim_text
     intensity = profile.get("dramIntensity") or {"value": first["facts"].get("intensity"), "unit": "1"}
-    return [
-        group.label,
-        f"x{len(group.nests)}",
-        first["kernel"],
-        group.source or ABSENT,
-        "once" if first.get("hoisted") else first["where"],
-        format_quantity(group.host_time),
-        pim_text,
-        _plain(profile.get("mpki")),
-        _plain(profile.get("lfmr")),
-        _plain(intensity),
-        first["why"].get("reason", ""),
-    ]
+    return {
+        "nest": group.label,
+        "count": f"x{len(group.nests)}",
+        "kernel": first["kernel"],
+        "source": group.source or ABSENT,
+        "kind": first["kind"],
+        "where": "once" if first.get("hoisted") else first["where"],
+        "host time": format_quantity(group.host_time),
+        "PIM time": pim_text,
+        "MPKI": _plain(profile.get("mpki")),
+        "LFMR": _plain(profile.get("lfmr")),
+        "ops/B": _plain(intensity),
+        "reason": first["why"].get("reason", ""),
+    }
 
 
 def _plain(quantity: Mapping[str, Any] | None) -> str:
@@ -116,13 +148,13 @@ def placement_lines(run: Mapping[str, Any], show_all: bool = False, width: int |
     groups = group_nests(run["nests"]) if grouped else [NestGroup([nest]) for nest in run["nests"]]
     if not groups:
         return ["no parallel loop nests"]
-    rows = [list(_COLUMNS)] + [_cells(group) for group in groups]
+    rows = [_cells(group) for group in groups]
     notes = [
         "host time: measured; PIM time: simulated, or predicted where it starts with ~; MPKI, LFMR, ops/B: modelled"
     ]
     if grouped:
         notes.append("one row for each distinct kernel and side, times summed over its nests; every nest: --all")
-    return table_lines(rows, _RIGHT, width) + [""] + notes
+    return [*_placement_table(rows, width), "", *notes]
 
 
 def _sum_of(run: Mapping[str, Any], key: str) -> str:
@@ -153,7 +185,7 @@ def summary_lines(run: Mapping[str, Any]) -> list[str]:
     ]
     if summary["nestsOnPim"]:
         lines.append(
-            f"PIM:        {format_quantity(pim_quantity(summary), with_kind=True)} in nests placed on {run['machine']}; "
+            f"PIM:        {format_quantity(pim_quantity(summary), with_kind=True)} in nests on {run['machine']}; "
             f"the same nests on the host: {_sum_of(run, 'hostTimeOfPimNests')}"
         )
         lines.append(

@@ -10,6 +10,8 @@ from typing import Any
 #: What is printed where a quantity is absent.
 ABSENT = "-"
 
+#: Units of pure numbers, which are not printed.
+_BARE_UNITS = ("", "1", "ratio", "share")
 _TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 _BYTE_STEPS = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
 _COUNT_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -140,8 +142,10 @@ def format_value(value: float, unit: str) -> str:
         return format_time(value)
     if unit in ("B", "bytes"):
         return format_bytes(value)
-    if unit in ("", "1", "count", "operations"):
+    if unit in ("count", "operations"):
         return format_count(value)
+    if unit in _BARE_UNITS:
+        return format_number(value)
     return f"{format_number(value)} {unit}"
 
 

@@ -27,8 +27,8 @@ class Report:
 
     Notes
     -----
-    Every quantity is ``{"value", "unit", "kind"}``; the kind says whether it was measured, simulated, modelled, predicted
-    or counted.
+    Every quantity is ``{"value", "unit", "kind"}``; the kind says whether it was measured, simulated, modelled,
+    predicted or counted.
 
     Examples
     --------

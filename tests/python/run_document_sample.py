@@ -203,7 +203,7 @@ def make_run(layers=6, policy="two-stage", simulate="exact", seed=0, machine="nm
                 }
             )
     exact = simulate == "exact"
-    run = {
+    return {
         "spec": "minilm",
         "machine": machine,
         "policy": policy,
@@ -248,7 +248,6 @@ def make_run(layers=6, policy="two-stage", simulate="exact", seed=0, machine="nm
             for nest in nests
         ],
     }
-    return run
 
 
 def make_document(**options):

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from nearbank.render_text import table_lines
 
@@ -47,30 +46,6 @@ def list_text(output_format: str) -> str:
     return "\n".join([*names, "", "every value with its source: nearbank machines show NAME"])
 
 
-def machine_values(name: str, assignments: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Read the values of a machine.
-
-    Parameters
-    ----------
-    name : str
-        Built-in name, or path of a machine file.
-    assignments : sequence of (str, str)
-        Values that replace those of the file.
-
-    Returns
-    -------
-    list of dict
-        Each with ``path``, ``value``, ``unit``, ``source`` and ``layer``, in file order.
-
-    Raises
-    ------
-    UserError
-        NB01xx when the machine is unknown or its file is wrong.
-    """
-    shown = json.loads(_core().show_machine(name, json.dumps([list(pair) for pair in assignments])))
-    return shown["values"] if isinstance(shown, dict) else shown
-
-
 def show_text(name: str, assignments: Sequence[tuple[str, str]], output_format: str) -> str:
     """List the values of a machine with their sources.
 
@@ -87,7 +62,14 @@ def show_text(name: str, assignments: Sequence[tuple[str, str]], output_format: 
     -------
     str
         One value a line, or JSON.
+
+    Raises
+    ------
+    UserError
+        NB01xx when the machine is unknown or its file is wrong.
     """
+    from nearbank.rundoc import machine_values
+
     values = machine_values(name, assignments)
     if output_format == "json":
         return json.dumps({"machine": name, "values": values}, indent=2, ensure_ascii=False)

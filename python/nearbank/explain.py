@@ -80,7 +80,7 @@ def equation_lines(equation: Mapping[str, Any]) -> list[str]:
     lines = [f"{equation['id']}  {equation.get('text', '')}{outcome}"]
     for entry in equation.get("inputs", []):
         value = entry.get("value")
-        shown = format_value(value, entry.get("unit", "")) if isinstance(value, int | float) else str(value)
+        shown = format_value(value, entry.get("unit", "")) if isinstance(value, int | float) else str(value or ABSENT)
         lines.append(f"      {entry['name']} = {shown}  [{entry.get('provenance', ABSENT)}]")
     if equation.get("threshold") is not None and equation.get("value") is not None:
         line = f"      value {format_number(equation['value'])}, threshold {format_number(equation['threshold'])}"

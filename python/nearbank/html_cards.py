@@ -15,7 +15,7 @@ OPEN_CARDS = 40
 
 def _input(entry: Mapping[str, Any]) -> dict[str, str]:
     value = entry.get("value")
-    text = format_value(value, entry.get("unit", "")) if isinstance(value, int | float) else str(value)
+    text = format_value(value, entry.get("unit", "")) if isinstance(value, int | float) else str(value or ABSENT)
     return {"name": entry.get("name", ""), "text": text, "provenance": entry.get("provenance", "")}
 
 

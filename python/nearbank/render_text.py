@@ -193,7 +193,9 @@ def summary_lines(run: Mapping[str, Any]) -> list[str]:
             f"{_sum_of(run, 'dramBytes')} inside the stack"
         )
     if summary.get("maxAbsError"):
-        error = f"error:      at most {_sum_of(run, 'maxAbsError')} against eager"
+        error = f"error:      {_sum_of(run, 'maxAbsError')} against float64"
+        if summary.get("eagerMaxAbsError"):
+            error += f"; eager PyTorch's own: {_sum_of(run, 'eagerMaxAbsError')}"
         if summary.get("errorBound"):
             error += f"; allowed: {_sum_of(run, 'errorBound')}"
         lines.append(error)

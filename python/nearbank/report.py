@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,9 @@ class Report:
         Returns
         -------
         str
-            Without a newline at the end.
+            Without a newline at the end; numbers that are not finite are null, as JSON has no word for them.
         """
-        return json.dumps(self.document, indent=indent, ensure_ascii=False)
+        return json.dumps(finite(self.document), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def to_csv(self) -> str:
         """Write one line for each nest of each run.
@@ -207,6 +208,26 @@ def load_report(folder: str | Path) -> Report:
     if schema != SCHEMA:
         raise _unreadable(path, f"schema {schema!r}")
     return Report(document)
+
+
+def finite(value: Any) -> Any:
+    """Replace numbers that JSON cannot hold.
+
+    Parameters
+    ----------
+    value : Any
+        Part of a run document.
+
+    Returns
+    -------
+    Any
+        The same with None for infinities and NaN.
+    """
+    if isinstance(value, Mapping):
+        return {key: finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _unreadable(where: object, actual: str):

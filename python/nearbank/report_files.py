@@ -169,16 +169,17 @@ def save_files(report: Any, folder: Path) -> Path:
     """
     import yaml
 
+    from nearbank.report import finite
     from nearbank.report_trace import trace_events
 
     document = report.document
     prepare_folder(folder)
-    trace = json.dumps(trace_events(document), separators=(",", ":")).encode()
+    trace = json.dumps(finite(trace_events(document)), separators=(",", ":")).encode()
     texts = {
         "run.json": report.to_json() + "\n",
         "config.resolved.yaml": yaml.safe_dump(_config(document), sort_keys=False, allow_unicode=True, width=110),
         "remarks.opt.yaml": _remark_yaml(document),
-        "stats.json": json.dumps(_statistics(document), indent=2, ensure_ascii=False) + "\n",
+        "stats.json": json.dumps(finite(_statistics(document)), indent=2, ensure_ascii=False) + "\n",
         "nests.csv": report.to_csv(),
         "report.html": report.to_html(),
     }

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 #: Name in the JSON document to description.
 DESCRIPTIONS = {
-    "maxAbsError": "Largest absolute difference between the outputs of the placed program and of eager PyTorch.",
-    "eagerMaxAbsError": "Largest absolute difference between eager PyTorch and a float64 run of the same model.",
-    "errorBound": "Largest error that the run accepts.",
+    "maxAbsError": "Largest absolute difference between the outputs of the placed program and a float64 run of the model.",
+    "eagerMaxAbsError": "Largest absolute difference between eager PyTorch and a float64 run of the model.",
+    "errorBound": "Largest error that counts as right: twice eager's own and 1e-5 of the largest output.",
     "numNests": "Parallel loop nests of the program, hoisted ones included.",
     "distinctNests": "Nests with different structural keys.",
     "nestsOnPim": "Nests placed on PIM.",

@@ -69,7 +69,7 @@ class NestNumbering:
             raise unknown_name(
                 "user",
                 "NB0405",
-                "a selector matches no nest",
+                "selector matches no loop nest",
                 selector,
                 sorted(names),
                 remedy="select by nest id, kernel, source line (model.py:41) or module path; nearbank plan lists them",
@@ -175,6 +175,8 @@ def run_entry(graph, spec: str, simulate: str) -> dict[str, Any]:
         "policy": settings.policy,
         "simulate": simulate,
         "threads": settings.host_threads,
+        "options": settings.to_dict(),
+        "machineValues": machine_values(settings.machine, settings.set),
         "baseline": {"name": "native host", "kind": "measured", "threads": settings.host_threads},
         "summary": summary,
         "nests": nests,
@@ -205,6 +207,34 @@ def _charge_launches(summary, nests, record) -> None:
         summary["linkBytes"] = quantity(total, "B", "counted")
     if summary.get("dramBytes") is None:
         summary["dramBytes"] = quantity(sum(launch.get("dramBytes") or 0 for launch in launches), "B", "counted")
+
+
+def machine_values(machine: str, assignments) -> list[dict[str, Any]]:
+    """Read every value of a machine.
+
+    Parameters
+    ----------
+    machine : str
+        Name of a machine, or path of a machine file.
+    assignments : sequence of (key, value)
+        Values that replace those of the machine file.
+
+    Returns
+    -------
+    list of dict
+        Each with ``path``, ``value``, ``unit``, ``source`` and ``layer``; in file order.
+
+    Raises
+    ------
+    nearbank.errors.UserError
+        NB01xx when the machine is unknown or its description is wrong.
+    """
+    import json
+
+    import nearbank._core
+
+    shown = json.loads(nearbank._core.show_machine(machine, json.dumps([list(pair) for pair in assignments])))
+    return shown["values"] if isinstance(shown, dict) else shown
 
 
 def document(runs, command) -> dict[str, Any]:

@@ -105,6 +105,22 @@ class Settings:
             raise _invalid("threads", threads, "a non-negative integer", where)
         return cls(**values)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the run document records about the options.
+
+        Returns
+        -------
+        dict
+            Options that are not fields of the run already.
+        """
+        return {
+            "pin": list(self.pin),
+            "forbid": list(self.forbid),
+            "onUnsupported": self.on_unsupported,
+            "db": self.database,
+            "set": [f"{key}={value}" for key, value in self.set],
+        }
+
     @property
     def host_threads(self) -> int:
         """Host threads that are really used."""

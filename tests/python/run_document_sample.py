@@ -213,7 +213,7 @@ def make_run(layers=6, policy="two-stage", simulate="exact", seed=0, machine="nm
         "summary": {
             "maxAbsError": quantity(4.1e-7, "1", "measured") if exact else None,
             "eagerMaxAbsError": quantity(3.9e-7, "1", "measured") if exact else None,
-            "errorBound": quantity(1.2e-5, "1", "modelled") if exact else None,
+            "errorBound": quantity(1.2e-5, "1", "measured") if exact else None,
             "numNests": len(nests),
             "distinctNests": len({nest["key"] for nest in nests}),
             "nestsOnPim": len(pim),

@@ -228,6 +228,17 @@ def test_a_missing_report_is_a_user_error(tmp_path):
     )
 
 
+def test_numbers_that_are_not_finite_become_null(tmp_path):
+    document = make_document(layers=1)
+    document["runs"][0]["summary"]["maxAbsError"]["value"] = float("inf")
+    document["runs"][0]["nests"][0]["why"]["equations"][0]["margin"] = float("nan")
+    folder = Report(document).save(tmp_path)
+    for name in ("run.json", "stats.json"):
+        assert "Infinity" not in (folder / name).read_text()
+    jsonschema.validate(json.loads((folder / "run.json").read_text()), schema())
+    assert load_report(folder).runs[0]["summary"]["maxAbsError"]["value"] is None
+
+
 @pytest.mark.parametrize("text", ['{"schema": "nearbank-run-0"}', "[]", '{"schema": '])
 def test_a_foreign_report_is_a_user_error(tmp_path, text):
     (tmp_path / "run.json").write_text(text)

@@ -59,7 +59,8 @@ _UnsupportedOption = Annotated[
     Fallback, typer.Option(help="Run what cannot be compiled in eager PyTorch on the host, or stop with an error.")
 ]
 _DbOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Profile database; default profiles.sqlite under NEARBANK_HOME.")
+    Path | None,
+    typer.Option(readable=False, metavar="FILE", help="Profile database; default profiles.sqlite under NEARBANK_HOME."),
 ]
 _SetOption = Annotated[
     list[str] | None,
@@ -67,7 +68,8 @@ _SetOption = Annotated[
 ]
 _TrainOption = Annotated[bool, typer.Option("--train", help="Compile the loss and its backward pass too.")]
 _OutOption = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Folder of the report; default nearbank-out/SPEC-MACHINE-POLICY.")
+    Path | None,
+    typer.Option(readable=False, metavar="DIR", help="Folder of the report; default nearbank-out/SPEC-MACHINE-POLICY."),
 ]
 _FormatOption = Annotated[Format, typer.Option("--format", help="What stdout carries.")]
 _AllOption = Annotated[bool, typer.Option("--all", help="One table row for each nest, however many.")]

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slow paths of a core: misses, fetches, jumps that are not linked yet, CSRs and traps.
+#include "sim/core/Core.h"
+
+#include "sim/core/Interpreter.h"
+
+#include <algorithm>
+#include <cfenv>
+
+namespace nearbank::sim {
+
+Core::Core(const CoreParameters &p) : l1d(p.l1d, "l1d"), l1i_(p.l1i, "l1i") {
+  if (p.l2) l2_.emplace(*p.l2, "l2");
+}
+
+void Core::start(Translation &translation, const GuestMemory &memory, uint64_t pc, uint64_t haltPc) {
+  std::fill(std::begin(registers), std::end(registers), 0);
+  translation_ = &translation;
+  memory_ = &memory;
+  lastRange_ = nullptr;
+  haltPc_ = haltPc;
+  cycle = 0, roundingMode = 0, softFlags = 0;
+  reservation = ~uint64_t{0};
+  l1dMisses = l1iMisses = writebacks = splitAccesses = 0;
+  l1d.reset(), l1i_.reset();
+  if (l2_) l2_->reset();
+  // Text no larger than the cache is contiguous and never evicts itself.
+  textFitsL1i_ = translation.textBytes() + 2 * l1i_.lineBytes() <= l1i_.capacityBytes();
+  fetched.clear();
+  events_.clear();
+  trap_ = Trap{};
+  state = CoreState::Ready;
+  timed = translation.enter(pc, 0);
+  op = nullptr;
+  if (timed == nullptr) {
+    trap_ = {TrapKind::JumpOutside, pc, pc, 0, Instruction{}};
+    state = CoreState::Trapped;
+  }
+}
+
+void Core::run(size_t eventLimit) {
+  if (state != CoreState::Ready) return;
+  eventLimit_ = eventLimit;
+  coverBlocks();
+  if (op == nullptr) { // first run
+    ++timed->executions;
+    fetch();
+    op = timed->ops;
+  }
+  std::fenv_t hostEnvironment;
+  std::fegetenv(&hostEnvironment);
+  std::fesetenv(FE_DFL_ENV);
+  setHostRounding(roundingMode);
+  interpret(*this);
+  softFlags |= hostFlags();
+  std::fesetenv(&hostEnvironment);
+  if (state == CoreState::Halted) finish();
+}
+
+void Core::coverBlocks() {
+  if (fetched.size() < translation_->numBlocks()) fetched.resize(std::max<size_t>(64, translation_->numBlocks() * 2), 0);
+}
+
+void Core::finish() {
+  // What is dirty leaves the caches, one line a cycle: the host reads it from memory afterwards.
+  auto flush = [&](uint64_t address) { evict({.state = address | 1}, cycle++); };
+  l1d.forEachDirty(flush);
+  if (l2_) l2_->forEachDirty([&](uint64_t address) {
+      events_.push_back({cycle++, address, 0, EventKind::Write});
+      ++writebacks;
+    });
+  events_.push_back({cycle, 0, 0, EventKind::End});
+}
+
+void Core::evict(const CacheLine &victim, uint64_t gap) {
+  if (!victim.isDirty()) return;
+  if (l2_) {
+    if (CacheLine *line = l2_->touch(victim.address())) {
+      line->markDirty();
+      return;
+    }
+    CacheLine second;
+    l2_->insert(victim.address(), second)->markDirty();
+    if (!second.isDirty()) return;
+    events_.push_back({gap, second.address(), 0, EventKind::Write});
+  } else {
+    events_.push_back({gap, victim.address(), 0, EventKind::Write});
+  }
+  ++writebacks;
+}
+
+void Core::miss(uint64_t address, uint64_t issueCycle, uint64_t drain, int64_t hitCycles) {
+  uint64_t hit = static_cast<uint64_t>(hitCycles), leaves = issueCycle + hit;
+  if (l2_) {
+    uint64_t secondHit = static_cast<uint64_t>(l2_->hitCycles());
+    if (l2_->touch(address) != nullptr) {
+      cycle = issueCycle + std::max(drain, hit + secondHit);
+      return;
+    }
+    leaves += secondHit;
+    CacheLine victim;
+    l2_->insert(address, victim);
+    if (victim.isDirty()) {
+      events_.push_back({leaves, victim.address(), 0, EventKind::Write});
+      ++writebacks;
+    }
+  }
+  uint64_t latest = issueCycle + drain;
+  events_.push_back({leaves, l1d.lineOf(address), static_cast<uint32_t>(latest > leaves ? latest - leaves : 0), EventKind::Read});
+  cycle = 0;
+}
+
+char *Core::access(uint64_t address, unsigned bytes, bool isStore, unsigned index) {
+  const MemoryRange *range = lastRange_;
+  if (range == nullptr || address < range->begin || address >= range->end) range = memory_->find(address);
+  if (range == nullptr || range->end - address < bytes) return trap(TrapKind::AccessOutside, address, bytes), nullptr;
+  if (isStore && !range->isWritable) return trap(TrapKind::WriteToReadOnly, address, bytes), nullptr;
+  lastRange_ = range;
+  if (events_.size() >= eventLimit_) return nullptr;
+  IssueTime at = timed->issueTimes[index];
+  bool missed = accessLine(address, isStore, index, at, *range);
+  if (l1d.lineOf(address + bytes - 1) != l1d.lineOf(address)) {
+    ++splitAccesses;
+    accessLine(address + bytes - 1, isStore, index, missed ? IssueTime{0, 0} : at, *range);
+  }
+  return reinterpret_cast<char *>(address + static_cast<uint64_t>(range->hostDelta));
+}
+
+bool Core::accessLine(uint64_t address, bool isStore, unsigned index, IssueTime at, const MemoryRange &range) {
+  CacheLine *line = l1d.touch(address);
+  bool missed = line == nullptr;
+  if (missed) {
+    ++l1dMisses;
+    uint64_t issueCycle = cycle + at.cycle;
+    CacheLine victim;
+    line = l1d.insert(address, victim);
+    evict(victim, issueCycle + static_cast<uint64_t>(l1d.hitCycles()));
+    miss(address, issueCycle, at.drain, l1d.hitCycles());
+    timed = translation_->resume(*timed->block, index + 1);
+    uint64_t begin = l1d.lineOf(address);
+    bool isWhole = begin >= range.begin && begin + l1d.lineBytes() <= range.end;
+    line->hostDelta = range.hostDelta;
+    line->loadTag = isWhole ? begin : begin | CacheLine::slowBit;
+  }
+  if (isStore) {
+    line->markDirty();
+    line->storeTag = line->loadTag;
+  }
+  return missed;
+}
+
+void Core::fetch() {
+  coverBlocks();
+  Block &block = *timed->block;
+  for (uint64_t line = l1i_.lineOf(block.pc); line < block.endPc; line += l1i_.lineBytes()) {
+    if (l1i_.touch(line) != nullptr) continue;
+    ++l1iMisses;
+    CacheLine victim;
+    l1i_.insert(line, victim);
+    uint64_t drain = timed->state == 0 ? 0 : translation_->drainOf(timed->state);
+    miss(line, cycle, drain, l1i_.hitCycles());
+    timed = translation_->enter(block, 0);
+  }
+  if (textFitsL1i_) fetched[block.id] = 1;
+}
+
+TimedBlock *Core::follow(unsigned edge, uint64_t targetPc) {
+  BlockEdge &taken = timed->edges[edge];
+  if (targetPc == haltPc_) {
+    state = CoreState::Halted;
+    return nullptr;
+  }
+  TimedBlock *next = translation_->enter(targetPc, taken.state);
+  if (next == nullptr) return trap(TrapKind::JumpOutside, targetPc, 0), nullptr;
+  coverBlocks();
+  return taken.next = next;
+}
+
+void Core::trap(TrapKind kind, uint64_t address, uint32_t bytes) {
+  const Block &block = *timed->block;
+  trap_ = {kind, block.pcs[op->index], address, bytes, block.instructions[op->index]};
+  state = CoreState::Trapped;
+}
+
+bool Core::accessCsr(const MicroOp &o) {
+  const Instruction &instruction = timed->block->instructions[o.index];
+  bool isImmediate = infoOf(instruction.opcode).format == Format::CsrImm;
+  uint64_t operand = isImmediate ? instruction.rs2 : registers[instruction.rs1];
+  bool writes = true;
+  uint32_t flags = (softFlags | hostFlags()) & 31, old = 0;
+  switch (o.imm) {
+  case 1: old = flags; break;
+  case 2: old = roundingMode; break;
+  case 3: old = roundingMode << 5 | flags; break;
+  default: return trap(TrapKind::IllegalInstruction, 0, 0), false;
+  }
+  uint32_t value = static_cast<uint32_t>(operand);
+  switch (instruction.opcode) {
+  case Opcode::Csrrs:
+  case Opcode::Csrrsi:
+    writes = isImmediate ? operand != 0 : instruction.rs1 != 0;
+    value |= old;
+    break;
+  case Opcode::Csrrc:
+  case Opcode::Csrrci:
+    writes = isImmediate ? operand != 0 : instruction.rs1 != 0;
+    value = old & ~value;
+    break;
+  default: break;
+  }
+  if (writes) {
+    uint32_t newMode = o.imm == 2 ? value & 7 : o.imm == 3 ? (value >> 5) & 7 : roundingMode;
+    if (newMode > 3) return trap(TrapKind::IllegalInstruction, 0, 0), false; // RMM and reserved modes
+    if (o.imm != 2) {
+      softFlags = value & 31;
+      std::feclearexcept(FE_ALL_EXCEPT);
+    }
+    roundingMode = newMode;
+    setHostRounding(roundingMode);
+  }
+  registers[o.rd] = old;
+  return true;
+}
+
+} // namespace nearbank::sim

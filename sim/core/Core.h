@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// One simulated core: registers, private caches, and the stream of memory events that its run produces.
+//
+// A core's instructions and cache contents do not depend on timing, so it runs ahead of the memory system and leaves
+// behind events: line reads that block it, line writes that do not, and its end, each with the core cycles since the
+// previous blocking event's completion. The weave (system/Weave.h) replays them against the vaults.
+#pragma once
+
+#include "sim/core/Translation.h"
+#include "sim/memory/Cache.h"
+#include "sim/memory/GuestMemory.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace nearbank::sim {
+
+enum class EventKind : uint32_t {
+  Read,  ///< The core waits for the line.
+  Write, ///< The line leaves the core's caches; nobody waits.
+  End    ///< The core is done.
+};
+
+struct MemoryEvent {
+  uint64_t gapCycles = 0; ///< Core cycles since the previous Read completed (since the start, for the first).
+  uint64_t address = 0;   ///< Line address.
+  uint32_t drainCycles = 0; ///< Read: the core continues no earlier than this long after the request left.
+  EventKind kind = EventKind::Read;
+};
+
+/// Why the interpreter returned.
+enum class CoreState : uint8_t { Idle, Ready, Halted, Trapped };
+
+enum class TrapKind : uint8_t { AccessOutside, WriteToReadOnly, IllegalInstruction, JumpOutside, EnvironmentCall, MisalignedAtomic };
+
+struct Trap {
+  TrapKind kind = TrapKind::IllegalInstruction;
+  uint64_t pc = 0;
+  uint64_t address = 0; ///< Accessed address or jump target.
+  uint32_t bytes = 0;
+  Instruction instruction;
+};
+
+/// Cycles and sizes that all cores of a machine share.
+struct CoreParameters {
+  CacheConfig l1i, l1d;
+  std::optional<CacheConfig> l2;
+};
+
+class Core {
+public:
+  explicit Core(const CoreParameters &parameters);
+
+  /// Readies the core to run from `pc`. Registers are zero but for those the caller sets afterwards.
+  void start(Translation &translation, const GuestMemory &memory, uint64_t pc, uint64_t haltPc);
+  /// Runs until about `eventLimit` events are pending, the kernel returns, or it traps.
+  void run(size_t eventLimit);
+
+  // Read and written by the interpreter.
+  uint64_t registers[numRegisters + 1] = {};
+  const MicroOp *op = nullptr; ///< Next op; on a trap, the one that trapped.
+  TimedBlock *timed = nullptr; ///< Block that runs.
+  uint64_t cycle = 0;          ///< Core cycles from the last blocking event to the start of `timed`.
+  uint32_t roundingMode = 0;   ///< frm.
+  uint32_t softFlags = 0;      ///< fflags raised outside the host's floating-point unit.
+  uint64_t reservation = ~uint64_t{0}, reservedValue = 0;
+  CoreState state = CoreState::Idle;
+  Cache l1d;
+  std::vector<uint8_t> fetched; ///< By block id: its lines are in the L1I for good.
+
+  /// Slow path of every access: misses, hits that are not the most recent line, unaligned and partial lines.
+  /// @return host address, or null when the core must stop (state tells whether it trapped or ran out of event space)
+  char *access(uint64_t address, unsigned bytes, bool isStore, unsigned index);
+  /// Brings the lines of `timed`, about to be entered at its start, into the L1I.
+  void fetch();
+  /// Finds the block after `timed` along an edge; null when the core halts or traps.
+  TimedBlock *follow(unsigned edge, uint64_t targetPc);
+  /// Executes a CSR instruction; false when it traps.
+  bool accessCsr(const MicroOp &op);
+  void trap(TrapKind kind, uint64_t address, uint32_t bytes);
+
+  const Trap &lastTrap() const { return trap_; }
+  std::vector<MemoryEvent> &events() { return events_; }
+  uint64_t l1dMisses = 0, l1iMisses = 0, writebacks = 0, splitAccesses = 0;
+
+private:
+  bool accessLine(uint64_t address, bool isStore, unsigned index, IssueTime at, const MemoryRange &range);
+  void coverBlocks();
+  void evict(const CacheLine &victim, uint64_t gap);
+  void miss(uint64_t address, uint64_t issueCycle, uint64_t drain, int64_t hitCycles);
+  void finish();
+
+  Translation *translation_ = nullptr;
+  const GuestMemory *memory_ = nullptr;
+  uint64_t haltPc_ = 0;
+  size_t eventLimit_ = 0;
+  bool textFitsL1i_ = true;
+  const MemoryRange *lastRange_ = nullptr;
+  Cache l1i_;
+  std::optional<Cache> l2_;
+  std::vector<MemoryEvent> events_;
+  Trap trap_;
+};
+
+} // namespace nearbank::sim

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timing of straight runs of instructions on the in-order core.
+#include "sim/core/CoreTiming.h"
+
+#include <algorithm>
+
+namespace nearbank::sim {
+namespace {
+
+size_t indexOf(Unit unit) { return static_cast<size_t>(unit); }
+
+PipelineState stateAt(const std::array<uint64_t, numResources> &ready, uint64_t now) {
+  PipelineState state;
+  for (size_t r = 0; r < numResources; ++r)
+    if (ready[r] > now) state.emplace_back(static_cast<uint8_t>(r), static_cast<uint32_t>(ready[r] - now));
+  return state;
+}
+
+uint8_t dividerOf(Unit unit) {
+  return unit == Unit::Div ? intDividerResource : unit == Unit::FDiv || unit == Unit::FSqrt ? floatDividerResource : discardRegister;
+}
+
+} // namespace
+
+LatencyTable::LatencyTable(const CoreConfig &core, const CacheConfig &l1d) {
+  auto set = [&](Unit unit, int64_t value) { cycles[indexOf(unit)] = static_cast<uint32_t>(std::clamp<int64_t>(value, 1, 100000)); };
+  set(Unit::Alu, core.intAluCycles);
+  set(Unit::Mul, core.intMulCycles);
+  set(Unit::Div, core.intDivCycles);
+  set(Unit::Branch, core.intAluCycles); // the link register
+  set(Unit::Load, l1d.hitCycles);
+  set(Unit::Store, core.intAluCycles); // the result of a store-conditional
+  set(Unit::FAdd, core.fpAddCycles);
+  set(Unit::FMul, core.fpMulCycles);
+  set(Unit::FFma, core.fpFmaCycles);
+  set(Unit::FDiv, core.fpDivCycles);
+  set(Unit::FSqrt, core.fpSqrtCycles);
+  set(Unit::FOther, core.fpMoveCycles);
+  set(Unit::Other, core.intAluCycles);
+  branchTakenCycles = static_cast<uint32_t>(std::clamp<int64_t>(core.branchTakenCycles, 0, 100000));
+}
+
+StateId StateTable::intern(const PipelineState &state) {
+  auto [entry, isNew] = ids_.try_emplace(state, static_cast<StateId>(states_.size()));
+  if (isNew) states_.push_back(state);
+  return entry->second;
+}
+
+RunTiming timeRun(std::span<const Instruction> instructions, const PipelineState &start, const LatencyTable &latency,
+                  std::vector<IssueTime> &issueTimes) {
+  std::array<uint64_t, numResources> ready{};
+  uint64_t next = 0, allReady = 0;
+  for (auto [resource, cycles] : start) {
+    ready[resource] = cycles;
+    allReady = std::max<uint64_t>(allReady, cycles);
+  }
+  for (const Instruction &instruction : instructions) {
+    const OpcodeInfo &info = infoOf(instruction.opcode);
+    uint64_t cycles = latency.of(instruction.opcode);
+    uint8_t divider = dividerOf(info.unit), rd = instruction.rd;
+    uint64_t issue = std::max(next, ready[instruction.rs1]);
+    if (info.format != Format::CsrImm) issue = std::max(issue, ready[instruction.rs2]);
+    issue = std::max(issue, ready[instruction.rs3]);
+    if (rd != discardRegister && ready[rd] > issue + cycles) issue = ready[rd] - cycles;
+    if (divider != discardRegister) issue = std::max(issue, ready[divider]);
+    issueTimes.push_back({static_cast<uint32_t>(issue), static_cast<uint32_t>(allReady > issue ? allReady - issue : 0)});
+    if (rd != discardRegister) ready[rd] = issue + cycles;
+    if (divider != discardRegister) ready[divider] = issue + cycles;
+    if (rd != discardRegister || divider != discardRegister) allReady = std::max(allReady, issue + cycles);
+    next = issue + 1;
+  }
+  RunTiming out;
+  out.fallThroughCycles = static_cast<uint32_t>(next);
+  out.takenCycles = out.fallThroughCycles + latency.branchTakenCycles;
+  out.fallThroughState = stateAt(ready, out.fallThroughCycles);
+  out.takenState = stateAt(ready, out.takenCycles);
+  return out;
+}
+
+} // namespace nearbank::sim

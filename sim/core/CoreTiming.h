@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timing of the in-order scalar core, as far as it does not depend on memory: one instruction a cycle, each waits until
+// its sources are ready.
+//
+// An instruction issues at the first cycle that is after its predecessor's, not before its sources are ready, not so
+// early that its result would overtake an older one to the same register, and, for divisions and square roots, when the
+// divider is free (dividers are not pipelined). Its result is ready `latency` cycles later. After a taken branch or a
+// jump, branchTakenCycles pass before the next instruction issues.
+//
+// A cache miss ends this: the request leaves hitCycles after issue and the core stops until the line has arrived and
+// every result in flight is complete. So what follows a miss starts from an empty pipeline, and the cycles from there to
+// the next miss do not depend on how long any miss took.
+#pragma once
+
+#include "runtime/Machine.h"
+#include "sim/isa/Instruction.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace nearbank::sim {
+
+/// Registers plus the two dividers, the resources that an instruction may wait for.
+inline constexpr uint8_t intDividerResource = numRegisters, floatDividerResource = numRegisters + 1;
+inline constexpr size_t numResources = numRegisters + 2;
+
+/// Cycles per unit.
+struct LatencyTable {
+  LatencyTable(const CoreConfig &core, const CacheConfig &l1d);
+  std::array<uint32_t, 13> cycles{}; ///< By Unit; result latency.
+  uint32_t branchTakenCycles = 0;
+  uint32_t of(Opcode opcode) const { return cycles[static_cast<size_t>(infoOf(opcode).unit)]; }
+};
+
+/// Results in flight when an instruction may issue next: (resource, cycles until ready), sorted by resource.
+using PipelineState = std::vector<std::pair<uint8_t, uint32_t>>;
+/// Index of an interned PipelineState; 0 is the empty pipeline.
+using StateId = uint32_t;
+
+class StateTable {
+public:
+  StateTable() { intern({}); }
+  StateId intern(const PipelineState &state);
+  const PipelineState &operator[](StateId id) const { return states_[id]; }
+
+private:
+  std::map<PipelineState, StateId> ids_;
+  std::vector<PipelineState> states_;
+};
+
+/// When an instruction of a block issues.
+struct IssueTime {
+  uint32_t cycle; ///< After the cycle at which the first instruction could issue at the earliest.
+  uint32_t drain; ///< Cycles from then until all older results are complete.
+};
+
+/// Timing of a straight run of instructions from a given pipeline state.
+struct RunTiming {
+  uint32_t fallThroughCycles = 0, takenCycles = 0; ///< Until the next instruction may issue.
+  PipelineState fallThroughState, takenState;
+};
+
+/// Computes issue times of `instructions`; the last one is the only one that may branch.
+RunTiming timeRun(std::span<const Instruction> instructions, const PipelineState &start, const LatencyTable &latency,
+                  std::vector<IssueTime> &issueTimes);
+
+} // namespace nearbank::sim

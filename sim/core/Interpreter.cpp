@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Picks the interpreter build for this host, and keeps its floating-point environment.
+#include "sim/core/Interpreter.h"
+
+#include "sim/isa/FloatConvert.h"
+
+#include <cfenv>
+
+namespace nearbank::sim {
+namespace {
+
+using Run = void (*)(Core *, const void *const **);
+
+Run chooseRun() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) return withFma::run;
+#endif
+  return baseline::run;
+}
+
+const Run chosenRun = chooseRun();
+
+} // namespace
+
+const void *const *interpreterHandlers() {
+  static const void *const *const handlers = [] {
+    const void *const *table = nullptr;
+    chosenRun(nullptr, &table);
+    return table;
+  }();
+  return handlers;
+}
+
+void interpret(Core &core) { chosenRun(&core, nullptr); }
+
+void setHostRounding(uint32_t mode) {
+  static constexpr int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  std::fesetround(modes[mode & 3]);
+}
+
+uint32_t hostFlags() {
+  int raised = std::fetestexcept(FE_ALL_EXCEPT);
+  return ((raised & FE_INEXACT) != 0 ? flagInexact : 0u) | ((raised & FE_UNDERFLOW) != 0 ? flagUnderflow : 0u) |
+         ((raised & FE_OVERFLOW) != 0 ? flagOverflow : 0u) | ((raised & FE_DIVBYZERO) != 0 ? flagDivideByZero : 0u) |
+         ((raised & FE_INVALID) != 0 ? flagInvalid : 0u);
+}
+
+} // namespace nearbank::sim

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches kernels: builds the guest's address space, runs the cores ahead on host threads, weaves their events.
+#include "sim/system/NmcMachine.h"
+
+#include "runtime/Error.h"
+#include "sim/core/Interpreter.h"
+#include "sim/system/ElfImage.h"
+#include "sim/system/ThreadTeam.h"
+#include "sim/system/TrapReport.h"
+#include "sim/system/Weave.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace nearbank::sim {
+namespace {
+
+/// The machine's own guest ranges lie above every kernel and region.
+constexpr uint64_t tableBase = uint64_t{1} << 40, statusBase = tableBase + (uint64_t{1} << 36), stackBase = uint64_t{1} << 41;
+/// Return address of a kernel; nothing is mapped there.
+constexpr uint64_t haltPc = (uint64_t{1} << 62) - 4096;
+/// Each core's status words have a line of their own.
+constexpr uint64_t statusStride = 256;
+/// Events a core may run ahead.
+constexpr size_t chunkEvents = 1024;
+
+struct FreeDeleter {
+  void operator()(void *p) const { std::free(p); }
+};
+using ZeroedMemory = std::unique_ptr<char, FreeDeleter>;
+
+ZeroedMemory allocateZeroed(uint64_t bytes) {
+  ZeroedMemory memory(static_cast<char *>(std::calloc(bytes, 1)));
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+} // namespace
+
+struct NmcMachine::Impl {
+  Impl(const MachineConfig &machine, int simulatingThreads);
+  NmcLaunchStats launch(const NmcLaunch &launch);
+
+  /// Runs every active core that has fewer than half a chunk of events; cores are bound to threads.
+  void runAhead(Weave *weave);
+  void checkTraps(const GuestMemory &memory) const;
+
+  MachineConfig config;
+  LatencyTable latency;
+  std::vector<std::unique_ptr<Core>> cores;
+  std::vector<size_t> activeIds; ///< Core numbers of the current launch.
+  std::vector<Core *> active;
+  std::unique_ptr<ThreadTeam> team;
+  std::vector<std::unique_ptr<Translation>> translations; ///< One per thread.
+};
+
+NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads) : config(machine), latency(machine.core, machine.l1d) {
+  if (config.core.count <= 0 || !(config.core.clockGHz > 0) || config.core.stackKiB <= 0)
+    throw UserError({.code = "NB0112",
+                     .title = "machine has no usable cores",
+                     .where = config.file.empty() ? config.name : config.file,
+                     .expected = "positive core count, clock and stack",
+                     .actual = fmt::format("{} cores, {} GHz, {} KiB", config.core.count, config.core.clockGHz, config.core.stackKiB),
+                     .fix = "mend the machine file"});
+  DramTiming checkDram(config.dram, config.l1d.lineBytes);
+  CoreParameters parameters{config.l1i, config.l1d, config.l2};
+  for (int64_t i = 0; i < config.core.count; ++i) cores.push_back(std::make_unique<Core>(parameters));
+  size_t threads = simulatingThreads > 0 ? static_cast<size_t>(simulatingThreads) : std::max(1u, std::thread::hardware_concurrency());
+  team = std::make_unique<ThreadTeam>(std::min(threads, cores.size()));
+}
+
+void NmcMachine::Impl::runAhead(Weave *weave) {
+  team->run([&](size_t thread) {
+    for (size_t i = thread; i < active.size(); i += team->size()) {
+      if (active[i]->state != CoreState::Ready) continue;
+      if (weave != nullptr) {
+        if (weave->pending(i) > chunkEvents / 2) continue;
+        weave->compact(i);
+      }
+      active[i]->run(chunkEvents);
+    }
+  });
+}
+
+void NmcMachine::Impl::checkTraps(const GuestMemory &memory) const {
+  for (size_t i = 0; i < active.size(); ++i)
+    if (active[i]->state == CoreState::Trapped) throwTrap(active[i]->lastTrap(), activeIds[i], memory);
+}
+
+NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
+  NmcLaunchStats stats;
+  if (launch.tasks <= 0) return stats;
+
+  ElfImage image = loadElf(launch.elf, static_cast<uint64_t>(config.l1d.lineBytes));
+  GuestMemory memory;
+  std::vector<TextSegment> text;
+  for (ElfSegment &segment : image.segments) {
+    memory.add(segment.guestBase, segment.bytes.data(), segment.bytes.size(), segment.isWritable, "segment of the kernel");
+    if (segment.isExecutable) text.push_back({segment.guestBase, std::span<const std::byte>(segment.bytes)});
+  }
+  for (const GuestRegion &region : launch.regions)
+    if (region.bytes != 0) memory.add(region.guestBase, region.hostBase, region.bytes, region.isWritable, "operand buffer");
+
+  auto numCores = static_cast<uint64_t>(cores.size());
+  uint64_t line = static_cast<uint64_t>(config.l1d.lineBytes);
+  auto roundUp = [](uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; };
+  std::vector<uint64_t> table(roundUp(std::max<uint64_t>(1, launch.operandAddresses.size() * 8), line) / 8);
+  std::copy(launch.operandAddresses.begin(), launch.operandAddresses.end(), table.begin());
+  memory.add(tableBase, table.data(), table.size() * 8, false, "operand table");
+  ZeroedMemory statuses = allocateZeroed(numCores * statusStride);
+  memory.add(statusBase, statuses.get(), numCores * statusStride, true, "status words");
+  // An unmapped guard follows each stack; its odd size spreads the stacks over the vaults.
+  uint64_t stackBytes = roundUp(static_cast<uint64_t>(config.core.stackKiB) * 1024, line);
+  uint64_t stackStride = stackBytes + 4096 + roundUp(static_cast<uint64_t>(config.dram.interleaveBytes), line);
+  ZeroedMemory stacks = allocateZeroed(numCores * stackBytes);
+
+  translations.clear();
+  for (size_t i = 0; i < team->size(); ++i) translations.push_back(std::make_unique<Translation>(text, latency, interpreterHandlers()));
+  active.clear(), activeIds.clear();
+  for (uint64_t c = 0; c < numCores; ++c) {
+    auto split = [&](uint64_t i) { return static_cast<int64_t>(static_cast<__int128>(i) * launch.tasks / static_cast<__int128>(numCores)); };
+    int64_t begin = split(c), end = split(c + 1);
+    if (begin == end) continue;
+    memory.add(stackBase + c * stackStride, stacks.get() + c * stackBytes, stackBytes, true, "stack");
+    Core &core = *cores[c];
+    core.start(*translations[active.size() % team->size()], memory, image.entry, haltPc);
+    core.registers[1] = haltPc;
+    core.registers[2] = stackBase + c * stackStride + stackBytes;
+    core.registers[10] = tableBase;
+    core.registers[11] = static_cast<uint64_t>(begin);
+    core.registers[12] = static_cast<uint64_t>(end);
+    core.registers[13] = statusBase + c * statusStride;
+    active.push_back(&core);
+    activeIds.push_back(c);
+  }
+
+  Weave weave(config, activeIds, cores.size());
+  runAhead(nullptr);
+  checkTraps(memory);
+  weave.begin(active);
+  while (weave.advance()) {
+    runAhead(&weave);
+    checkTraps(memory);
+    weave.refill();
+  }
+
+  weave.report(stats);
+  stats.coresUsed = static_cast<int64_t>(active.size());
+  for (const auto &translation : translations) translation->collectCounts(stats);
+  for (size_t i = 0; i < active.size(); ++i) {
+    stats.l1dAccesses += active[i]->splitAccesses;
+    stats.l1dMisses += active[i]->l1dMisses;
+    stats.l1iMisses += active[i]->l1iMisses;
+    stats.writebacks += active[i]->writebacks;
+  }
+  for (size_t i = active.size(); i-- > 0;) {
+    KernelStatus status;
+    std::memcpy(&status, statuses.get() + activeIds[i] * statusStride, sizeof status);
+    if (status.code != 0) stats.status = status;
+  }
+  return stats;
+}
+
+NmcMachine::NmcMachine(const MachineConfig &config, int simulatingThreads) : impl_(std::make_unique<Impl>(config, simulatingThreads)) {}
+NmcMachine::~NmcMachine() = default;
+NmcLaunchStats NmcMachine::launch(const NmcLaunch &launch) { return impl_->launch(launch); }
+
+} // namespace nearbank::sim

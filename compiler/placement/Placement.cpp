@@ -81,7 +81,7 @@ NestDecision decide(const PolicyEntry &entry, const NestView &nest, const NestWi
     decision.reason = "depends on parameters only: runs once, outside the timed program";
     decision.flip = "pinning with --pin";
   } else if (entry.needsProfiles && !isProfiled) {
-    throw InternalError({"NB0902", "nest was to be placed without a profile", nest.instance.id,
+    throw InternalError({"NB0904", "nest was to be placed without a profile", nest.instance.id,
                          "a profile of " + nest.kernel.name, "none", "report this with the model that caused it"});
   } else {
     entry.policy(nest, decision);

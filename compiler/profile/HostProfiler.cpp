@@ -108,7 +108,7 @@ NestProfile profileNest(const Program &program, uint32_t nest, const HostKernel 
   const NestInstance &instance = program.nests[nest];
   const NestKernel &kernel = program.kernels[instance.kernel];
   if (!code.run)
-    throw InternalError({"NB0901", "nest without host code was to be profiled", instance.id, "code for " + kernel.name,
+    throw InternalError({"NB0905", "nest without host code was to be profiled", instance.id, "code for " + kernel.name,
                          "none", "report this with the model that caused it"});
   ScratchArena arena(program, instance, kernel.facts, options.indexBounds);
   int threads = options.threads > 0 ? options.threads : availableCores();

@@ -27,7 +27,7 @@ struct ProfileOptions {
 /// restored before each repeat where the nest writes in place; operands in one program buffer share a scratch buffer.
 /// `cacheSource` says "cache-model", "perf-event", or "none" when the kernel has no trace code.
 /// @param nest index into Program::nests
-/// @throws InternalError NB0901 when `code.run` is null, DeviceError NB0501 when scratch memory is refused
+/// @throws InternalError NB0905 when `code.run` is null, DeviceError NB0407 when scratch memory is refused
 NestProfile profileNest(const Program &program, uint32_t nest, const HostKernel &code, const HostConfig &host,
                         const ProfileOptions &options = {});
 

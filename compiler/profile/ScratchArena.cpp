@@ -120,7 +120,7 @@ ScratchArena::ScratchArena(const Program &program, const NestInstance &nest, con
   bytes_ = roundUp(std::max(bytes_, pageBytes), hugePageBytes);
   void *memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    throw DeviceError({"NB0501", "no memory to profile a nest", nest.id, fmt::format("{} B of scratch memory", bytes_),
+    throw DeviceError({"NB0407", "no memory to profile a nest", nest.id, fmt::format("{} B of scratch memory", bytes_),
                        "the system refused", "close other programs, or profile a smaller model"});
   memory_ = static_cast<std::byte *>(memory);
   for (const Buffer &buffer : buffers_)

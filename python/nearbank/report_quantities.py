@@ -5,8 +5,8 @@ from __future__ import annotations
 
 #: Name in the JSON document to description.
 DESCRIPTIONS = {
-    "maxAbsError": "Largest absolute difference between the outputs of the placed program and a float64 run of the model.",
-    "eagerMaxAbsError": "Largest absolute difference between eager PyTorch and a float64 run of the model.",
+    "maxAbsError": "Largest absolute difference between outputs of the placed program and a float64 run.",
+    "eagerMaxAbsError": "Largest absolute difference between eager PyTorch and a float64 run.",
     "errorBound": "Largest error that counts as right: twice eager's own and 1e-5 of the largest output.",
     "numNests": "Parallel loop nests of the program, hoisted ones included.",
     "distinctNests": "Nests with different structural keys.",

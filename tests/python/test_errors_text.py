@@ -106,19 +106,28 @@ def test_the_documentation_repeats_the_catalogue():
     assert (ROOT / "docs" / "errors.md").read_text(encoding="utf-8") == error_catalog.catalog_text()
 
 
-def _codes_in_sources():
-    codes = {}
+def _titles_in_sources():
+    """Find (code, title, file) wherever an error is made: `"NB0101", "title"` or code and title of a report."""
+    found = []
     for folder in ("python", "runtime", "compiler", "sim"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in (".py", ".cpp", ".h") and "Test" not in path.name:
-                for code in re.findall(r'"(NB\d{4})"', re.sub(r"//.*", "", path.read_text(encoding="utf-8"))):
-                    codes.setdefault(code, path.relative_to(ROOT))
-    return codes
+                text = re.sub(r"(?m)^\s*//.*$", "", path.read_text(encoding="utf-8"))
+                pattern = r'"(NB\d{4})"[,;]\s*(?:\.title = |report\.title = )?"([^"\n]*)"'
+                found += [(code, title, path.name) for code, title in re.findall(pattern, text)]
+    return found
 
 
-def test_every_code_of_the_sources_is_in_the_catalogue():
-    missing = {code: str(path) for code, path in _codes_in_sources().items() if code not in error_catalog.entries()}
-    assert not missing
+def test_every_code_of_the_sources_is_in_the_catalogue_with_its_title():
+    found = _titles_in_sources()
+    assert len(found) > 40
+    titles = {code: text.splitlines()[0].partition(": ")[2] for code, text in error_catalog.entries().items()}
+    assert [(code, title, name) for code, title, name in found if titles.get(code) != title] == []
+
+
+def test_every_code_of_the_catalogue_is_in_the_sources():
+    used = {code for code, _, _ in _titles_in_sources()} | {"NB0005"}
+    assert sorted(set(error_catalog.entries()) - used) == []
 
 
 @pytest.mark.parametrize("code", sorted(error_catalog.entries()))

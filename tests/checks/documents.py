@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the documents: links lead somewhere, every error code is explained, every dependency is listed."""
+"""Checks the documents: links lead somewhere, every dependency is listed."""
 
 import re
 
 from repository import ROOT, finish, tracked_files
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
-CODE = re.compile(r'"(NB\d{4})"')
 
 
 def broken_links() -> list[str]:
@@ -16,18 +15,6 @@ def broken_links() -> list[str]:
             if "://" not in target and not (ROOT / path.parent / target).exists():
                 problems.append(f"{path}: link to {target}, which does not exist")
     return problems
-
-
-def unexplained_codes() -> list[str]:
-    catalogue = ROOT / "docs" / "errors.md"
-    explained = catalogue.read_text(encoding="utf-8") if catalogue.exists() else ""
-    raised: dict[str, str] = {}
-    for path in tracked_files(".cpp", ".py"):
-        if path.parts[0] == "tests" or path.name.endswith("Test.cpp"):
-            continue
-        for code in CODE.findall((ROOT / path).read_text(encoding="utf-8")):
-            raised.setdefault(code, str(path))
-    return [f"docs/errors.md: {code} of {raised[code]} is missing" for code in sorted(raised) if code not in explained]
 
 
 def unlisted_dependencies() -> list[str]:
@@ -42,4 +29,4 @@ def unlisted_dependencies() -> list[str]:
 
 
 if __name__ == "__main__":
-    finish("documents", broken_links() + unexplained_codes() + unlisted_dependencies())
+    finish("documents", broken_links() + unlisted_dependencies())

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that the commands of README and guide are ones the command line takes, and that links lead somewhere."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import needs_core
+from nearbank import cli, cli_machines, cli_run, explain
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def commands():
+    found = []
+    for page in PAGES:
+        if not page.exists():
+            continue
+        lines = "".join(blocks(page, "")).splitlines()
+        found += [(page.name, line) for line in lines if line.startswith("nearbank ")]
+        examples = re.findall(r"Example: `(nearbank [^`]*)`", page.read_text(encoding="utf-8"))
+        found += [(page.name, line) for line in examples if page.name == "errors.md"]
+    return found
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    calls = []
+    monkeypatch.setattr(cli_run, "plan_or_run", lambda request: calls.append(request))
+    monkeypatch.setattr(cli_run, "print_again", lambda *words: calls.append(words))
+    monkeypatch.setattr(explain, "explain", lambda *words: calls.append(words) or "")
+    monkeypatch.setattr(cli_machines, "list_text", lambda *words: calls.append(words) or "")
+    monkeypatch.setattr(cli_machines, "show_text", lambda *words: calls.append(words) or "")
+    return calls
+
+
+def test_commands_of_the_pages_are_found():
+    assert len(commands()) > 30
+
+
+# Each of these is the example of a usage error.
+REFUSED = {"nearbank run mlp --polcy two-stage", "nearbank rn mlp", "nearbank run", "nearbank run mlp --format xml"}
+
+
+@pytest.mark.parametrize(("page", "line"), commands())
+def test_the_command_line_takes_the_command(page, line, recorded):
+    words = shlex.split(line.split(">")[0], comments=True)
+    assert cli.main(words[1:]) == (2 if line in REFUSED else 0)
+    assert len(recorded) == (0 if line in REFUSED else 1)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    if not page.exists():
+        pytest.skip(f"{page.name} is not written")
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert "://" in target or (page.parent / target).exists(), target
+
+
+def test_the_guide_lists_every_option_of_run():
+    text = (ROOT / "docs" / "guide" / "command-line.md").read_text(encoding="utf-8")
+    import typer
+
+    command = typer.main.get_command(cli.app).commands["run"]
+    options = [name for parameter in command.params for name in parameter.opts if name.startswith("--")]
+    assert len(options) > 12
+    assert [name for name in options if f"`{name}" not in text and f"{name} " not in text] == []
+
+
+@needs_core
+@pytest.mark.slow
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.name)
+def test_python_snippets_run(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for number, text in enumerate(blocks(page, "python")):
+        exec(compile(text, f"{page.name}:{number}", "exec"), {"__name__": "snippet"})

@@ -22,7 +22,7 @@ private:
   std::map<uint64_t, uint64_t> intervals_; ///< begin -> end.
 };
 
-/// Follows a program nest by nest and records what crosses sides. Docs: docs/guide/crossings.md.
+/// Follows a program nest by nest and records what crosses sides.
 ///
 /// Parameters, constants and what hoisted nests compute are resident on both sides. Inputs start in the host's caches.
 /// A dense write makes its bytes dirty on the writer's side only; a strided one needs the lines that it shares with

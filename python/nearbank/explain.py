@@ -8,7 +8,7 @@ from typing import Any
 
 from nearbank import error_catalog
 from nearbank.errors import unknown_name
-from nearbank.render_units import ABSENT, format_count, format_number, format_quantity, format_value
+from nearbank.render_units import ABSENT, format_count, format_quantity, format_value
 from nearbank.report import load_report
 
 
@@ -83,9 +83,10 @@ def equation_lines(equation: Mapping[str, Any]) -> list[str]:
         shown = format_value(value, entry.get("unit", "")) if isinstance(value, int | float) else str(value or ABSENT)
         lines.append(f"      {entry['name']} = {shown}  [{entry.get('provenance', ABSENT)}]")
     if equation.get("threshold") is not None and equation.get("value") is not None:
-        line = f"      value {format_number(equation['value'])}, threshold {format_number(equation['threshold'])}"
+        line = f"      value {format_count(equation['value'])}, threshold {format_count(equation['threshold'])}"
         if equation.get("margin") is not None:
-            line += f", margin {equation['margin']:+.4g}"
+            margin = equation["margin"]
+            line += f", margin {'-' if margin < 0 else '+'}{format_count(abs(margin))}"
         lines.append(line)
     return lines
 

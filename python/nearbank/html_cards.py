@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nearbank.render_units import ABSENT, format_count, format_number, format_quantity, format_value
+from nearbank.render_units import ABSENT, format_count, format_quantity, format_value
 from nearbank.report_groups import NestGroup, group_nests
 
 #: Above this many cards they start closed.
@@ -22,7 +22,7 @@ def _input(entry: Mapping[str, Any]) -> dict[str, str]:
 def _equation(equation: Mapping[str, Any]) -> dict[str, Any]:
     def number(name: str) -> str:
         value = equation.get(name)
-        return ABSENT if value is None else format_number(value)
+        return ABSENT if value is None else format_count(value)
 
     return {
         "id": equation["id"],

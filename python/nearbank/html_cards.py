@@ -59,6 +59,13 @@ def _facts(nest: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return rows + [(name, format_quantity(value), value["kind"]) for name, value in named if value]
 
 
+def _origin(group: NestGroup) -> str:
+    first = group.nests[0]
+    parts = [first[name] for name in ("source", "modulePath", "torchOp") if first.get(name)]
+    others = len(group.nests) - 1
+    return " · ".join(parts or ["no source line"]) + (f" · and {others} more" if others else "")
+
+
 def _card(group: NestGroup, anchor: str) -> dict[str, Any]:
     first = group.nests[0]
     why = first["why"]
@@ -77,6 +84,7 @@ def _card(group: NestGroup, anchor: str) -> dict[str, Any]:
         "equations": [_equation(equation) for equation in why.get("equations") or []],
         "facts": _facts(first),
         "cache_source": (first.get("profile") or {}).get("source", ""),
+        "source": _origin(group),
         "maps": first["facts"].get("accessMaps") or [],
         "nests": group.nests,
     }

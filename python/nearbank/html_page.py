@@ -15,6 +15,7 @@ from nearbank.html_bars import kernel_bars, summary_bars, traffic_bars
 from nearbank.html_cards import cards
 from nearbank.html_roofline import roofline_svg
 from nearbank.html_tables import crossing_rows, placement_rows, tiles
+from nearbank.render_text import overview_rows
 from nearbank.render_units import format_number, format_quantity, format_value, value_of
 from nearbank.report_verdict import verdict
 
@@ -68,5 +69,10 @@ def page_html(document: Mapping[str, Any]) -> str:
         An HTML page with its style, script and drawings inside; the same text for the same document.
     """
     runs = [_run_view(run, number) for number, run in enumerate(document.get("runs", []))]
+    overview = overview_rows(document["runs"]) if len(runs) > 1 else []
     title = ", ".join(dict.fromkeys(f"{view['run']['spec']} on {view['run']['machine']}" for view in runs))
-    return _environment().get_template("report.html.j2").render(document=document, runs=runs, title=title or "no runs")
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(document=document, runs=runs, overview=overview, title=title or "no runs")
+    )

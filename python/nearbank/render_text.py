@@ -226,3 +226,34 @@ def run_text(run: Mapping[str, Any], show_all: bool = False, width: int | None =
     lines = [title, ""] + placement_lines(run, show_all, width) + [""] + summary_lines(run)
     lines += ["", run["summary"].get("verdict") or verdict(run)]
     return "\n".join(lines)
+
+
+def overview_rows(runs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Set the summaries of several runs side by side.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Entries of ``runs``.
+
+    Returns
+    -------
+    list of list of str
+        A header row, then one row for each run; times name their kinds.
+    """
+    rows = [["model", "machine", "policy", "on PIM", "host nests", "PIM nests", "the same on the host", "crossings"]]
+    for run in runs:
+        summary = run["summary"]
+        rows.append(
+            [
+                run["spec"],
+                run["machine"],
+                run["policy"],
+                f"{summary['nestsOnPim']} of {summary['numNests']}",
+                _sum_of(run, "hostTimeOfHostNests"),
+                format_quantity(pim_quantity(summary), with_kind=True),
+                _sum_of(run, "hostTimeOfPimNests"),
+                _sum_of(run, "crossingTime"),
+            ]
+        )
+    return rows

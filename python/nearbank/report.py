@@ -82,7 +82,7 @@ class Report:
         return csv_text(self.document)
 
     def to_text(self, show_all: bool = False, width: int | None = None) -> str:
-        """Print the runs as placement tables with summaries and verdicts.
+        """Print the runs as placement tables with summaries and verdicts; several runs end with an overview.
 
         Parameters
         ----------
@@ -96,9 +96,12 @@ class Report:
         str
             Without a newline at the end.
         """
-        from nearbank.render_text import run_text
+        from nearbank.render_text import overview_rows, run_text, table_lines
 
-        return "\n\n".join(run_text(run, show_all, width) for run in self.runs)
+        texts = [run_text(run, show_all, width) for run in self.runs]
+        if len(texts) > 1:
+            texts.append("\n".join(table_lines(overview_rows(self.runs))))
+        return "\n\n".join(texts)
 
     def to_html(self) -> str:
         """Render the report as one HTML page that needs no network.

@@ -2,6 +2,7 @@
 """Tests of the report object, its verdict, its texts and its files."""
 
 import csv
+import doctest
 import gzip
 import io
 import json
@@ -10,6 +11,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from nearbank import cli_run, error_catalog, errors, render_units
+from nearbank import report as report_module
 from nearbank.errors import DeviceError, UserError
 from nearbank.render_text import run_text
 from nearbank.report import Report, load_report, verdict
@@ -134,6 +137,24 @@ def test_the_table_fits_the_terminal(width):
     table = [line for line in lines[2:] if line[:1] == "n" and line[1:2].isdigit()]
     assert len(table) == 14
     assert max(len(line) for line in table) <= width
+
+
+def test_several_runs_end_with_an_overview():
+    document = make_document()
+    document["runs"].append(make_run(policy="pim-only", machine="nmc-32"))
+    report = Report(document)
+    last = report.to_text().splitlines()[-1]
+    assert last.split()[:6] == ["minilm", "nmc-32", "pim-only", "68", "of", "69"]
+    assert "(simulated)" in last
+    assert '<a href="#r1">minilm</a>' in report.to_html()
+    assert 'id="overview"' not in Report(make_document()).to_html()
+
+
+@pytest.mark.parametrize("module", [error_catalog, errors, render_units, cli_run, report_module])
+def test_examples_of_docstrings_hold(module):
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 def test_predicted_times_are_marked_in_the_table():

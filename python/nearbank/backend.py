@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import itertools
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,8 +15,6 @@ from nearbank.decompositions import decomposition_table, math_attention
 from nearbank.fixups import has_symbols, specialise
 from nearbank.program import CompiledGraph
 from nearbank.settings import Settings
-
-_model_numbers = itertools.count(1)
 
 
 def nearbank_backend(
@@ -55,7 +53,7 @@ def nearbank_backend(
     from torch._dynamo.backends.common import aot_autograd
 
     settings = Settings.from_options({**(options or {}), **others}, 'torch.compile(backend="nearbank", options=…)')
-    compilation = _Compilation(settings)
+    compilation = _Compilation(settings, _compile_call())
     with math_attention():
         return aot_autograd(
             fw_compiler=compilation.compiler("forward"),
@@ -70,9 +68,9 @@ def nearbank_backend(
 class _Compilation:
     """What the forward and the backward graph of one dynamo graph share."""
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: Settings, model: object):
         self.settings = settings
-        self.number = next(_model_numbers)
+        self.model = model
         self.parameter_names: set[str] = set()
 
     def compiler(self, phase: str):
@@ -92,8 +90,19 @@ class _Compilation:
         name = f"{self.settings.name}.{phase}" if phase != "inference" else self.settings.name
         graph = CompiledGraph(gm, self.settings, parameters, name=name)
         graph.plan()
-        session.add_graph(graph, name, self.settings)
+        session.add_graph(graph, name, self.settings, self.model)
         return graph
+
+
+def _compile_call() -> object:
+    """The object that stands for the user's call of torch.compile; dynamo does not pass it on."""
+    frame = sys._getframe()
+    while frame is not None:
+        owner = frame.f_locals.get("self")
+        if type(owner).__name__ == "_TorchCompileWrapper":
+            return owner
+        frame = frame.f_back
+    return object()
 
 
 def _static_inputs() -> list[int]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from nearbank.decompositions import decomposition_table, math_attention
+from nearbank.eager import EagerModel
 from nearbank.errors import make_error
 from nearbank.locations import ROOT_NAME
 
@@ -33,8 +35,7 @@ class CapturedModel:
     output_names : list of str
         ``output0``…, ``grad of NAME``, ``new value of NAME`` (mutated buffers), in the graph's order.
     reference : callable
-        ``reference(dtype)`` runs the original module in eager with floats in `dtype` (None: as they are) and returns the
-        tensors that correspond to `output_names` (None where a value has no counterpart).
+        ``reference(dtype)`` returns an `EagerModel` with floats in `dtype` (None: as they are).
     training : bool
         The graph computes gradients.
     """
@@ -44,7 +45,7 @@ class CapturedModel:
     parameters: list[int]
     argument_names: list[str]
     output_names: list[str]
-    reference: Callable[[Any], list[torch.Tensor | None]]
+    reference: Callable[[Any], EagerModel]
     training: bool
     is_meta: bool = field(default=False)
 
@@ -99,7 +100,7 @@ def capture(module: nn.Module, example_inputs, *, training: bool = False) -> Cap
         parameters=list(range(num_state)),
         argument_names=names,
         output_names=output_names,
-        reference=lambda dtype: run_eagerly(flat, tensors, output_names, training, dtype),
+        reference=lambda dtype: EagerModel(flat, tensors, output_names, training, dtype),
         training=training,
         is_meta=is_meta,
     )
@@ -117,7 +118,9 @@ def _flatten(module, example_inputs):
 
 def _export(flat, tensors, training):
     try:
-        with math_attention():
+        with math_attention(), warnings.catch_warnings():
+            # torch.export copies its own tree specs in a way that it warns about.
+            warnings.simplefilter("ignore", FutureWarning)
             return torch.export.export(flat, tensors, strict=False).module(check_guards=False)
     except Exception as error:
         raise make_error(
@@ -214,43 +217,3 @@ def _flat_outputs(joint, metadata, names, arguments):
     graph.eliminate_dead_code()
     joint.recompile()
     return joint, [label for label, _ in kept]
-
-
-def run_eagerly(flat, tensors, output_names, training, dtype):
-    """Run a captured module in eager PyTorch on a copy whose floats have type `dtype`.
-
-    Parameters
-    ----------
-    flat : torch.nn.Module
-        The module with flat tensor arguments.
-    tensors : sequence of torch.Tensor
-        Its inputs.
-    output_names : list of str
-        Names as in `CapturedModel`.
-    training : bool
-        Compute gradients too.
-    dtype : torch.dtype or None
-        Type of all floating-point parameters, buffers and inputs; None leaves them.
-
-    Returns
-    -------
-    list of torch.Tensor or None
-        One per output name; None for values that eager does not return.
-    """
-    import copy
-
-    module = copy.deepcopy(flat)
-    if dtype is not None:
-        module = module.to(dtype)
-        tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
-    with torch.set_grad_enabled(training):
-        outputs = module(*tensors)
-    prefix = ROOT_NAME + "."
-    values = {f"output{i}": output.detach() for i, output in enumerate(outputs)}
-    if training:
-        outputs[0].sum().backward()
-        for name, parameter in module.named_parameters(remove_duplicate=False):
-            values[f"grad of {name.removeprefix(prefix)}"] = parameter.grad
-    for name, buffer in module.named_buffers(remove_duplicate=False):
-        values[f"new value of {name.removeprefix(prefix)}"] = buffer
-    return [values.get(name) for name in output_names]

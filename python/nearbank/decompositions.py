@@ -53,8 +53,6 @@ _MORE_FROM_PYTORCH = (
     "index_fill",
     "masked_fill",
     "masked_scatter",
-    "lift_fresh",
-    "detach",
     "trace",
     "unfold_backward",
     "_unsafe_view",
@@ -307,8 +305,10 @@ def flash_attention(query, key, value, dropout_p=0.0, is_causal=False, *, attn_m
     scores = _scores(query.to(wide), key.to(wide), is_causal, mask, scale)
     logsumexp = torch.logsumexp(scores, -1)
     output = torch.matmul(torch.softmax(scores, -1), value.to(wide))
-    # Same strides as the operator's: (batch, tokens, heads, width) in memory.
-    output = output.to(query.dtype).transpose(1, 2).contiguous().transpose(1, 2)
+    # The operator keeps the query's order of dimensions in memory, and later views rely on it.
+    order = sorted(range(4), key=lambda dim: -query.stride(dim))
+    inverse = [order.index(dim) for dim in range(4)]
+    output = output.to(query.dtype).permute(order).contiguous().permute(inverse)
     return output, logsumexp
 
 

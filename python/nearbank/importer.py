@@ -37,7 +37,8 @@ class ImportFailure:
     Parameters
     ----------
     kind : str
-        ``error`` (diagnostics), ``crash`` (the converter died), ``timeout`` or ``tm_tensor`` (an unknown dialect is left).
+        ``error`` (diagnostics), ``crash`` (the converter died), ``timeout`` or ``tm_tensor`` (an unknown dialect is
+        left).
     message : str
         One line for the user.
     ops : list of str

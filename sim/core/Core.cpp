@@ -9,7 +9,7 @@
 
 namespace nearbank::sim {
 
-Core::Core(const CoreParameters &p) : l1d(p.l1d, "l1d"), l1i_(p.l1i, "l1i") {
+Core::Core(const CoreParameters &p) : l1d(p.l1d, "l1d"), l1i_(p.l1i, "l1i"), map_(p.dram) {
   if (p.l2) l2_.emplace(*p.l2, "l2");
 }
 
@@ -63,13 +63,25 @@ void Core::coverBlocks() {
 
 void Core::finish() {
   // What is dirty leaves the caches, one line a cycle: the host reads it from memory afterwards.
+  settle();
   auto flush = [&](uint64_t address) { evict({.state = address | 1}, cycle++); };
   l1d.forEachDirty(flush);
   if (l2_) l2_->forEachDirty([&](uint64_t address) {
-      events_.push_back({cycle++, address, 0, EventKind::Write});
+      post(EventKind::Write, cycle++, address, 0);
       ++writebacks;
     });
-  events_.push_back({cycle, 0, 0, EventKind::End});
+  post(EventKind::End, cycle, 0, 0);
+}
+
+void Core::settle() {
+  constexpr uint64_t longest = uint64_t{1} << 31;
+  for (; cycle > longest; cycle -= longest) events_.push_back({static_cast<uint32_t>(longest), 0, 0, 0, 0, EventKind::Wait});
+}
+
+void Core::post(EventKind kind, uint64_t gapCycles, uint64_t address, uint64_t drainCycles) {
+  DramLocation where = map_.locate(address);
+  events_.push_back({static_cast<uint32_t>(gapCycles), where.row, where.vault, where.bank,
+                     static_cast<uint16_t>(std::min<uint64_t>(drainCycles, 0xffff)), kind});
 }
 
 void Core::evict(const CacheLine &victim, uint64_t gap) {
@@ -82,9 +94,9 @@ void Core::evict(const CacheLine &victim, uint64_t gap) {
     CacheLine second;
     l2_->insert(victim.address(), second)->markDirty();
     if (!second.isDirty()) return;
-    events_.push_back({gap, second.address(), 0, EventKind::Write});
+    post(EventKind::Write, gap, second.address(), 0);
   } else {
-    events_.push_back({gap, victim.address(), 0, EventKind::Write});
+    post(EventKind::Write, gap, victim.address(), 0);
   }
   ++writebacks;
 }
@@ -101,16 +113,22 @@ void Core::miss(uint64_t address, uint64_t issueCycle, uint64_t drain, int64_t h
     CacheLine victim;
     l2_->insert(address, victim);
     if (victim.isDirty()) {
-      events_.push_back({leaves, victim.address(), 0, EventKind::Write});
+      post(EventKind::Write, leaves, victim.address(), 0);
       ++writebacks;
     }
   }
   uint64_t latest = issueCycle + drain;
-  events_.push_back({leaves, l1d.lineOf(address), static_cast<uint32_t>(latest > leaves ? latest - leaves : 0), EventKind::Read});
+  post(EventKind::Read, leaves, address, latest > leaves ? latest - leaves : 0);
   cycle = 0;
 }
 
 char *Core::access(uint64_t address, unsigned bytes, bool isStore, unsigned index) {
+  bool isOneLine = l1d.lineOf(address + bytes - 1) == l1d.lineOf(address);
+  if (isOneLine) { // a hit on a line whose tags are good needs no range
+    CacheLine *line = l1d.touch(address);
+    if (line != nullptr && (isStore ? line->storeTag : line->loadTag) == l1d.lineOf(address))
+      return reinterpret_cast<char *>(address + static_cast<uint64_t>(line->hostDelta));
+  }
   const MemoryRange *range = lastRange_;
   if (range == nullptr || address < range->begin || address >= range->end) range = memory_->find(address);
   if (range == nullptr || range->end - address < bytes) return trap(TrapKind::AccessOutside, address, bytes), nullptr;
@@ -119,7 +137,7 @@ char *Core::access(uint64_t address, unsigned bytes, bool isStore, unsigned inde
   if (events_.size() >= eventLimit_) return nullptr;
   IssueTime at = timed->issueTimes[index];
   bool missed = accessLine(address, isStore, index, at, *range);
-  if (l1d.lineOf(address + bytes - 1) != l1d.lineOf(address)) {
+  if (!isOneLine) {
     ++splitAccesses;
     accessLine(address + bytes - 1, isStore, index, missed ? IssueTime{0, 0} : at, *range);
   }
@@ -131,6 +149,7 @@ bool Core::accessLine(uint64_t address, bool isStore, unsigned index, IssueTime 
   bool missed = line == nullptr;
   if (missed) {
     ++l1dMisses;
+    settle();
     uint64_t issueCycle = cycle + at.cycle;
     CacheLine victim;
     line = l1d.insert(address, victim);
@@ -155,6 +174,7 @@ void Core::fetch() {
   for (uint64_t line = l1i_.lineOf(block.pc); line < block.endPc; line += l1i_.lineBytes()) {
     if (l1i_.touch(line) != nullptr) continue;
     ++l1iMisses;
+    settle();
     CacheLine victim;
     l1i_.insert(line, victim);
     uint64_t drain = timed->state == 0 ? 0 : translation_->drainOf(timed->state);

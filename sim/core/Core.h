@@ -9,6 +9,7 @@
 #include "sim/core/Translation.h"
 #include "sim/memory/Cache.h"
 #include "sim/memory/GuestMemory.h"
+#include "sim/memory/Vault.h"
 
 #include <cstdint>
 #include <memory>
@@ -18,16 +19,18 @@
 
 namespace nearbank::sim {
 
-enum class EventKind : uint32_t {
+enum class EventKind : uint16_t {
   Read,  ///< The core waits for the line.
   Write, ///< The line leaves the core's caches; nobody waits.
+  Wait,  ///< Nothing but time passes: for gaps beyond 32 bits.
   End    ///< The core is done.
 };
 
 struct MemoryEvent {
-  uint64_t gapCycles = 0; ///< Core cycles since the previous Read completed (since the start, for the first).
-  uint64_t address = 0;   ///< Line address.
-  uint32_t drainCycles = 0; ///< Read: the core continues no earlier than this long after the request left.
+  uint32_t gapCycles = 0; ///< Core cycles since the previous Read or Wait completed, or since the start.
+  uint32_t row = 0;       ///< Where the line lies in the stack (AddressMap).
+  uint16_t vault = 0, bank = 0;
+  uint16_t drainCycles = 0; ///< Read: the core continues no earlier than this long after the request left.
   EventKind kind = EventKind::Read;
 };
 
@@ -48,6 +51,7 @@ struct Trap {
 struct CoreParameters {
   CacheConfig l1i, l1d;
   std::optional<CacheConfig> l2;
+  DramConfig dram; ///< For its address mapping.
 };
 
 class Core {
@@ -83,6 +87,7 @@ public:
   void trap(TrapKind kind, uint64_t address, uint32_t bytes);
 
   const Trap &lastTrap() const { return trap_; }
+  /// Events that wait to be replayed; whoever replays them erases them.
   std::vector<MemoryEvent> &events() { return events_; }
   uint64_t l1dMisses = 0, l1iMisses = 0, writebacks = 0, splitAccesses = 0;
 
@@ -92,6 +97,9 @@ private:
   void evict(const CacheLine &victim, uint64_t gap);
   void miss(uint64_t address, uint64_t issueCycle, uint64_t drain, int64_t hitCycles);
   void finish();
+  /// Keeps `cycle` within the range of an event's gap.
+  void settle();
+  void post(EventKind kind, uint64_t gapCycles, uint64_t address, uint64_t drainCycles);
 
   Translation *translation_ = nullptr;
   const GuestMemory *memory_ = nullptr;
@@ -101,6 +109,7 @@ private:
   const MemoryRange *lastRange_ = nullptr;
   Cache l1i_;
   std::optional<Cache> l2_;
+  AddressMap map_;
   std::vector<MemoryEvent> events_;
   Trap trap_;
 };

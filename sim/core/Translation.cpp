@@ -32,8 +32,8 @@ bool endsBlock(Opcode opcode) {
   return infoOf(opcode).unit == Unit::Branch || opcode == Opcode::Illegal || opcode == Opcode::Ecall || opcode == Opcode::Ebreak;
 }
 
-/// Whether the host's rounding mode must be set for an instruction with a static one: arithmetic and inexact conversions.
-/// Conversions to integers and to 16-bit formats round in software.
+/// Whether the host's rounding mode must be set around an instruction with a static one. Conversions to integers and to
+/// 16-bit formats round in software; those from integers look at the mode themselves.
 bool roundsOnHost(Opcode opcode) {
   switch (infoOf(opcode).unit) {
   case Unit::FAdd:
@@ -41,17 +41,7 @@ bool roundsOnHost(Opcode opcode) {
   case Unit::FFma:
   case Unit::FDiv:
   case Unit::FSqrt: return true;
-  default: break;
-  }
-  switch (opcode) {
-  case Opcode::FcvtSW:
-  case Opcode::FcvtSWu:
-  case Opcode::FcvtSL:
-  case Opcode::FcvtSLu:
-  case Opcode::FcvtDL:
-  case Opcode::FcvtDLu:
-  case Opcode::FcvtSD: return true;
-  default: return false;
+  default: return opcode == Opcode::FcvtSD;
   }
 }
 

@@ -18,26 +18,6 @@ bool roundsUp(uint64_t kept, uint64_t rest, uint64_t half, bool isNegative, Roun
 
 } // namespace
 
-double roundToIntegral(double value, Rounding mode) {
-  uint64_t bits = std::bit_cast<uint64_t>(value);
-  int exponent = static_cast<int>((bits >> 52) & 0x7ff) - 1023;
-  if (exponent >= 52) return value;
-  bool isNegative = (bits >> 63) != 0;
-  uint64_t magnitude = bits & ~(uint64_t{1} << 63);
-  uint64_t significand = (magnitude & ((uint64_t{1} << 52) - 1)) | (uint64_t{1} << 52);
-  uint64_t integral;
-  if (exponent < -1) { // below one half
-    integral = roundsUp(0, magnitude != 0 ? 1 : 0, 2, isNegative, mode) ? 1 : 0;
-  } else {
-    int drop = 52 - exponent; // 1..53
-    integral = drop > 52 ? 0 : significand >> drop;
-    uint64_t rest = significand & ((uint64_t{1} << drop) - 1), half = uint64_t{1} << (drop - 1);
-    if (roundsUp(integral, rest, half, isNegative, mode)) ++integral;
-  }
-  double result = static_cast<double>(static_cast<int64_t>(integral)); // at most 2^53: exact
-  return isNegative ? -result : result;
-}
-
 uint16_t roundTo16(double value, int exponentBits, Rounding mode, uint32_t &flags) {
   int fractionBits = 15 - exponentBits, bias = (1 << (exponentBits - 1)) - 1;
   uint16_t infinity = static_cast<uint16_t>(((1 << exponentBits) - 1) << fractionBits);

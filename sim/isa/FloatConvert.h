@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace nearbank::sim {
 
@@ -18,20 +19,38 @@ inline constexpr uint32_t canonicalNan32 = 0x7fc00000;
 inline constexpr uint64_t canonicalNan64 = 0x7ff8000000000000;
 inline constexpr uint16_t canonicalNan16 = 0x7e00, canonicalNanBf16 = 0x7fc0;
 
-/// Rounds a finite value to an integral one.
-double roundToIntegral(double value, Rounding mode);
+/// Rounds a value of magnitude below 2^62 to an integer.
+inline int64_t roundToInteger(double value, Rounding mode) {
+  auto truncated = static_cast<int64_t>(value);
+  double rest = value - static_cast<double>(truncated); // exact
+  switch (mode) {
+  case Rounding::TowardZero: return truncated;
+  case Rounding::Down: return truncated - (rest < 0 ? 1 : 0);
+  case Rounding::Up: return truncated + (rest > 0 ? 1 : 0);
+  default: break;
+  }
+  double distance = std::fabs(rest);
+  bool roundsAway = distance > 0.5 || (distance == 0.5 && (mode == Rounding::NearestAway || (truncated & 1) != 0));
+  return roundsAway ? truncated + (value < 0 ? -1 : 1) : truncated;
+}
 
 /// Converts to Int as fcvt does: saturating, NaN to the largest value.
 template <typename Int> Int convertToInteger(double value, Rounding mode, uint32_t &flags) {
   using Limits = std::numeric_limits<Int>;
-  if (std::isnan(value)) return flags |= flagInvalid, Limits::max();
-  double rounded = std::isinf(value) ? value : roundToIntegral(value, mode);
-  constexpr int digits = Limits::digits;
-  constexpr double limit = digits == 64 ? 0x1p64 : digits == 63 ? 0x1p63 : digits == 32 ? 0x1p32 : 0x1p31; // one past max
-  if (rounded >= limit) return flags |= flagInvalid, Limits::max();
-  if (rounded < static_cast<double>(Limits::min())) return flags |= flagInvalid, Limits::min();
-  if (rounded != value) flags |= flagInexact;
-  return static_cast<Int>(rounded);
+  if (std::fabs(value) < 0x1p62) {
+    int64_t rounded = roundToInteger(value, mode);
+    if (std::is_same_v<Int, int64_t> || (rounded <= static_cast<int64_t>(Limits::max() & (~uint64_t{0} >> 1)) && rounded >= static_cast<int64_t>(Limits::min()))) {
+      if (static_cast<double>(rounded) != value) flags |= flagInexact;
+      return static_cast<Int>(rounded);
+    }
+    flags |= flagInvalid;
+    return rounded < 0 ? Limits::min() : Limits::max();
+  }
+  // Integral, infinite or NaN from here on.
+  constexpr double limit = Limits::digits == 64 ? 0x1p64 : 0x1p63;
+  if (std::isnan(value) || value >= limit) return flags |= flagInvalid, Limits::max();
+  if (sizeof(Int) == 4 || value < static_cast<double>(Limits::min())) return flags |= flagInvalid, value < 0 ? Limits::min() : Limits::max();
+  return static_cast<Int>(value);
 }
 
 /// Rounds to a 16-bit format with `exponentBits` exponent bits (5: half, 8: bfloat16), correctly in one step.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace nearbank::sim {
@@ -29,12 +30,20 @@ DramTiming::DramTiming(const DramConfig &c, int64_t lineBytes)
 
 AddressMap::AddressMap(const DramConfig &c)
     : interleaveBytes_(static_cast<uint64_t>(c.interleaveBytes)), vaults_(static_cast<uint64_t>(c.vaults)),
-      rowBytes_(static_cast<uint64_t>(c.rowBytes)), banks_(static_cast<uint64_t>(c.banksPerVault)) {}
+      rowBytes_(static_cast<uint64_t>(c.rowBytes)), banks_(static_cast<uint64_t>(c.banksPerVault)) {
+  interleaveShift_ = static_cast<unsigned>(std::countr_zero(interleaveBytes_));
+  vaultShift_ = static_cast<unsigned>(std::countr_zero(vaults_));
+  rowShift_ = static_cast<unsigned>(std::countr_zero(rowBytes_));
+  bankShift_ = static_cast<unsigned>(std::countr_zero(banks_));
+  arePowersOfTwo_ = std::has_single_bit(interleaveBytes_) && std::has_single_bit(vaults_) && std::has_single_bit(rowBytes_) &&
+                    std::has_single_bit(banks_);
+}
 
 Vault::Vault(const DramTiming &timing)
     : timing_(&timing), banks_(static_cast<size_t>(timing.banks)), nextRefresh_(timing.nREFI > 0 ? timing.nREFI : INT64_MAX / 4) {}
 
-int64_t Vault::earliest(DramCommand command, int64_t bankIndex) const {
+// The two that follow fold to a few operations where the command is constant.
+__attribute__((always_inline)) inline int64_t Vault::earliestOf(DramCommand command, int64_t bankIndex) const {
   const DramTiming &t = *timing_;
   const Bank &bank = banks_[static_cast<size_t>(bankIndex)];
   switch (command) {
@@ -70,7 +79,7 @@ bool Vault::isLegal(DramCommand command, int64_t bankIndex, int64_t tick) const 
   return tick >= earliest(command, bankIndex);
 }
 
-int64_t Vault::issue(DramCommand command, int64_t bankIndex, int64_t row, int64_t tick) {
+__attribute__((always_inline)) inline int64_t Vault::issueOf(DramCommand command, int64_t bankIndex, int64_t row, int64_t tick) {
   const DramTiming &t = *timing_;
   Bank &bank = banks_[static_cast<size_t>(bankIndex)];
   switch (command) {
@@ -106,6 +115,9 @@ int64_t Vault::issue(DramCommand command, int64_t bankIndex, int64_t row, int64_
   return 0;
 }
 
+int64_t Vault::earliest(DramCommand command, int64_t bank) const { return earliestOf(command, bank); }
+int64_t Vault::issue(DramCommand command, int64_t bank, int64_t row, int64_t tick) { return issueOf(command, bank, row, tick); }
+
 void Vault::refreshUntil(int64_t tick) {
   const DramTiming &t = *timing_;
   // Refreshes of a long idle time leave no trace but closed rows.
@@ -119,25 +131,35 @@ void Vault::refreshUntil(int64_t tick) {
   }
 }
 
-int64_t Vault::serve(int64_t arrivalPs, int64_t bankIndex, int64_t row, bool isWrite) {
-  const DramTiming &t = *timing_;
-  int64_t arrival = (arrivalPs + t.tCkPs - 1) / t.tCkPs;
+template <bool isWrite> int64_t Vault::serveLine(int64_t arrival, int64_t bankIndex, int64_t row) {
+  constexpr DramCommand column = isWrite ? DramCommand::Write : DramCommand::Read;
   Bank &bank = banks_[static_cast<size_t>(bankIndex)];
-  DramCommand column = isWrite ? DramCommand::Write : DramCommand::Read;
   // A refresh that is due before the request's first command comes first.
   for (;;) {
-    DramCommand first = bank.openRow == row ? column : bank.openRow < 0 ? DramCommand::Activate : DramCommand::Precharge;
-    int64_t tick = std::max(arrival, earliest(first, bankIndex));
-    if (tick < nextRefresh_) break;
-    refreshUntil(tick);
+    int64_t first = bank.openRow == row  ? earliestOf(column, bankIndex)
+                    : bank.openRow < 0 ? earliestOf(DramCommand::Activate, bankIndex)
+                                       : earliestOf(DramCommand::Precharge, bankIndex);
+    if (std::max(arrival, first) < nextRefresh_) break;
+    refreshUntil(std::max(arrival, first));
   }
   ++(isWrite ? stats_.writes : stats_.reads);
-  ++(bank.openRow == row ? stats_.rowHits : bank.openRow < 0 ? stats_.rowMisses : stats_.rowConflicts);
-  if (bank.openRow != row) {
-    if (bank.openRow >= 0) issue(DramCommand::Precharge, bankIndex, 0, std::max(arrival, earliest(DramCommand::Precharge, bankIndex)));
-    issue(DramCommand::Activate, bankIndex, row, std::max(arrival, earliest(DramCommand::Activate, bankIndex)));
+  if (bank.openRow == row) {
+    ++stats_.rowHits;
+  } else {
+    if (bank.openRow >= 0) {
+      ++stats_.rowConflicts;
+      issueOf(DramCommand::Precharge, bankIndex, 0, std::max(arrival, earliestOf(DramCommand::Precharge, bankIndex)));
+    } else {
+      ++stats_.rowMisses;
+    }
+    issueOf(DramCommand::Activate, bankIndex, row, std::max(arrival, earliestOf(DramCommand::Activate, bankIndex)));
   }
-  return issue(column, bankIndex, 0, std::max(arrival, earliest(column, bankIndex)));
+  return issueOf(column, bankIndex, 0, std::max(arrival, earliestOf(column, bankIndex)));
+}
+
+int64_t Vault::serve(int64_t arrivalPs, int64_t bankIndex, int64_t row, bool isWrite) {
+  int64_t arrival = (arrivalPs + timing_->tCkPs - 1) / timing_->tCkPs;
+  return isWrite ? serveLine<true>(arrival, bankIndex, row) : serveLine<false>(arrival, bankIndex, row);
 }
 
 } // namespace nearbank::sim

@@ -57,7 +57,10 @@ private:
     int64_t nextActivate = 0, nextPrecharge = 0, nextColumn = 0;
   };
 
+  int64_t earliestOf(DramCommand command, int64_t bank) const;
+  int64_t issueOf(DramCommand command, int64_t bank, int64_t row, int64_t tick);
   void refreshUntil(int64_t tick);
+  template <bool isWrite> int64_t serveLine(int64_t arrival, int64_t bank, int64_t row);
 
   const DramTiming *timing_;
   std::vector<Bank> banks_;
@@ -72,7 +75,8 @@ private:
 
 /// Where an address lies in the stack.
 struct DramLocation {
-  int64_t vault, bank, row;
+  uint32_t row;
+  uint16_t vault, bank;
 };
 
 /// Maps addresses: consecutive interleaveBytes go to consecutive vaults, then rows fill, then banks change, then rows.
@@ -80,14 +84,26 @@ class AddressMap {
 public:
   explicit AddressMap(const DramConfig &config);
   DramLocation locate(uint64_t address) const {
+    if (arePowersOfTwo_) {
+      uint64_t block = address >> interleaveShift_;
+      uint64_t inVault = (block >> vaultShift_ << interleaveShift_) | (address & (interleaveBytes_ - 1));
+      uint64_t rowIndex = inVault >> rowShift_;
+      return pack(rowIndex >> bankShift_, block & (vaults_ - 1), rowIndex & (banks_ - 1));
+    }
     uint64_t block = address / interleaveBytes_;
     uint64_t inVault = block / vaults_ * interleaveBytes_ + address % interleaveBytes_;
     uint64_t rowIndex = inVault / rowBytes_;
-    return {static_cast<int64_t>(block % vaults_), static_cast<int64_t>(rowIndex % banks_), static_cast<int64_t>(rowIndex / banks_)};
+    return pack(rowIndex / banks_, block % vaults_, rowIndex % banks_);
   }
 
 private:
+  static DramLocation pack(uint64_t row, uint64_t vault, uint64_t bank) {
+    return {static_cast<uint32_t>(row), static_cast<uint16_t>(vault), static_cast<uint16_t>(bank)};
+  }
+
   uint64_t interleaveBytes_, vaults_, rowBytes_, banks_;
+  unsigned interleaveShift_, vaultShift_, rowShift_, bankShift_;
+  bool arePowersOfTwo_;
 };
 
 } // namespace nearbank::sim

@@ -26,7 +26,7 @@ constexpr uint64_t haltPc = (uint64_t{1} << 62) - 4096;
 /// Each core's status words have a line of their own.
 constexpr uint64_t statusStride = 256;
 /// Events a core may run ahead.
-constexpr size_t chunkEvents = 1024;
+constexpr size_t chunkEvents = 512;
 
 struct FreeDeleter {
   void operator()(void *p) const { std::free(p); }
@@ -67,7 +67,7 @@ NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads) : co
                      .actual = fmt::format("{} cores, {} GHz, {} KiB", config.core.count, config.core.clockGHz, config.core.stackKiB),
                      .fix = "mend the machine file"});
   DramTiming checkDram(config.dram, config.l1d.lineBytes);
-  CoreParameters parameters{config.l1i, config.l1d, config.l2};
+  CoreParameters parameters{config.l1i, config.l1d, config.l2, config.dram};
   for (int64_t i = 0; i < config.core.count; ++i) cores.push_back(std::make_unique<Core>(parameters));
   size_t threads = simulatingThreads > 0 ? static_cast<size_t>(simulatingThreads) : std::max(1u, std::thread::hardware_concurrency());
   team = std::make_unique<ThreadTeam>(std::min(threads, cores.size()));

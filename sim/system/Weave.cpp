@@ -3,6 +3,7 @@
 #include "sim/system/Weave.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <utility>
@@ -10,7 +11,7 @@
 namespace nearbank::sim {
 
 Weave::Weave(const MachineConfig &config, const std::vector<size_t> &coreIds, size_t numCores)
-    : timing_(config.dram, config.l1d.lineBytes), map_(config.dram), periodPs_(1000.0 / config.core.clockGHz),
+    : timing_(config.dram, config.l1d.lineBytes), periodFs_(static_cast<uint64_t>(std::llround(1e6 / config.core.clockGHz))),
       lineBytes_(static_cast<uint64_t>(config.l1d.lineBytes)) {
   auto numVaults = static_cast<size_t>(config.dram.vaults);
   vaults_.assign(numVaults, Vault(timing_));
@@ -21,68 +22,75 @@ Weave::Weave(const MachineConfig &config, const std::vector<size_t> &coreIds, si
     for (int64_t vault = 0; vault < config.dram.vaults; ++vault)
       hopPs_.push_back(perHop * (std::abs(home % width - vault % width) + std::abs(home / width - vault / width)));
   }
-}
-
-int64_t Weave::toPs(uint64_t coreCycles) const { return static_cast<int64_t>(std::llround(static_cast<double>(coreCycles) * periodPs_)); }
-
-uint64_t Weave::toCyclesUp(int64_t ps) const {
-  auto cycles = static_cast<uint64_t>(static_cast<double>(ps) / periodPs_);
-  while (cycles > 0 && toPs(cycles - 1) >= ps) --cycles;
-  while (toPs(cycles) < ps) ++cycles;
-  return cycles;
+  numLeaves_ = std::bit_ceil(coreIds.size());
+  keyShift_ = static_cast<unsigned>(std::countr_zero(numLeaves_)) + 1;
+  tree_.assign(2 * numLeaves_, never);
 }
 
 void Weave::begin(const std::vector<Core *> &cores) {
   lanes_.resize(cores.size());
   for (size_t i = 0; i < cores.size(); ++i) lanes_[i].core = cores[i];
-  for (size_t i = 0; i < cores.size(); ++i) schedule(static_cast<uint32_t>(i));
+  for (size_t i = 0; i < cores.size(); ++i) schedule(i);
 }
 
-void Weave::schedule(uint32_t index) {
+void Weave::setReadKey(uint64_t lane, uint64_t key) {
+  size_t node = numLeaves_ + lane;
+  tree_[node] = key;
+  for (; node > 1; node /= 2) tree_[node / 2] = std::min(tree_[node], tree_[node ^ 1]);
+}
+
+void Weave::schedule(uint64_t index) {
   Lane &lane = lanes_[index];
   const std::vector<MemoryEvent> &events = lane.core->events();
   while (lane.position < events.size()) {
     const MemoryEvent &event = events[lane.position++];
     uint64_t cycle = lane.resumedAt + event.gapCycles;
-    if (event.kind == EventKind::End) {
+    switch (event.kind) {
+    case EventKind::Read:
+      lane.readIssued = cycle;
+      lane.read = event;
+      __builtin_prefetch(&event + 4);
+      setReadKey(index, keyOf(toPs(cycle) + hopPs(index, event.vault), index, false));
+      return;
+    case EventKind::Write:
+      writes_.push({keyOf(toPs(cycle) + hopPs(index, event.vault), index, true), event});
+      break;
+    case EventKind::Wait: lane.resumedAt = cycle; break;
+    case EventKind::End:
       lane.endCycle = cycle;
       lane.hasEnded = true;
-      ++numEnded_;
+      setReadKey(index, never);
       return;
     }
-    bool isWrite = event.kind == EventKind::Write;
-    DramLocation where = map_.locate(event.address);
-    int64_t hop = hopPs(index, where.vault);
-    queue_.push({toPs(cycle) + hop, 2 * index + (isWrite ? 1u : 0u), static_cast<int32_t>(where.vault), where.bank, where.row, hop});
-    if (isWrite) continue;
-    lane.readIssued = cycle;
-    lane.drain = event.drainCycles;
-    return;
   }
   lane.isStarved = true;
   ++numStarved_;
 }
 
-void Weave::complete(const Request &request) {
-  bool isWrite = (request.order & 1) != 0;
-  int64_t donePs = vaults_[static_cast<size_t>(request.vault)].serve(request.arrivalPs, request.bank, request.row, isWrite);
-  if (isWrite) {
-    lastWritePs_ = std::max(lastWritePs_, donePs);
-    return;
-  }
-  Lane &lane = lanes_[request.order / 2];
-  lane.resumedAt = std::max(toCyclesUp(donePs + request.hopPs), lane.readIssued + lane.drain);
+void Weave::completeRead(uint64_t index, int64_t arrivalPs) {
+  Lane &lane = lanes_[index];
+  const MemoryEvent &read = lane.read;
+  int64_t donePs = vaults_[read.vault].serve(arrivalPs, read.bank, read.row, false);
+  lane.resumedAt = std::max(toCyclesUp(donePs + hopPs(index, read.vault)), lane.readIssued + read.drainCycles);
   lane.stallCycles += lane.resumedAt - lane.readIssued;
-  schedule(request.order / 2);
+  schedule(index);
 }
 
 bool Weave::advance() {
-  while (numStarved_ == 0 && !queue_.empty()) {
-    Request request = queue_.top();
-    queue_.pop();
-    complete(request);
+  while (numStarved_ == 0) {
+    uint64_t readKey = tree_[1], writeKey = writes_.empty() ? never : writes_.top().key;
+    if (readKey < writeKey) {
+      completeRead((readKey >> 1) & (numLeaves_ - 1), static_cast<int64_t>(readKey >> keyShift_));
+    } else if (writeKey != never) {
+      const MemoryEvent &write = writes_.top().event;
+      auto arrivalPs = static_cast<int64_t>(writeKey >> keyShift_);
+      lastWritePs_ = std::max(lastWritePs_, vaults_[write.vault].serve(arrivalPs, write.bank, write.row, true));
+      writes_.pop();
+    } else {
+      return false; // every core has ended
+    }
   }
-  return numStarved_ != 0;
+  return true;
 }
 
 void Weave::compact(size_t core) {
@@ -95,7 +103,7 @@ void Weave::compact(size_t core) {
 void Weave::refill() {
   numStarved_ = 0;
   for (size_t i = 0; i < lanes_.size(); ++i)
-    if (std::exchange(lanes_[i].isStarved, false)) schedule(static_cast<uint32_t>(i));
+    if (std::exchange(lanes_[i].isStarved, false)) schedule(i);
 }
 
 void Weave::report(NmcLaunchStats &stats) const {
@@ -104,7 +112,7 @@ void Weave::report(NmcLaunchStats &stats) const {
     stats.coreCycles = std::max(stats.coreCycles, lane.endCycle);
     stats.memoryStallCycles += lane.stallCycles;
   }
-  stats.timeNs = static_cast<double>(stats.coreCycles) * periodPs_ / 1000;
+  stats.timeNs = static_cast<double>(stats.coreCycles) * static_cast<double>(periodFs_) / 1e6;
   int64_t busyPs = 0;
   for (const Vault &vault : vaults_) {
     const VaultStats &s = vault.stats();

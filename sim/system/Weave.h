@@ -35,6 +35,8 @@ public:
   void report(NmcLaunchStats &stats) const;
 
 private:
+  static constexpr uint64_t never = ~uint64_t{0};
+
   struct Lane {
     Core *core = nullptr;
     size_t position = 0;
@@ -42,36 +44,37 @@ private:
     uint64_t endCycle = 0;
     uint64_t stallCycles = 0;
     uint64_t readIssued = 0; ///< Core cycle at which the read in flight left.
-    uint32_t drain = 0;
+    MemoryEvent read;        ///< The read in flight.
     bool isStarved = false, hasEnded = false;
   };
-  struct Request {
-    int64_t arrivalPs;
-    uint32_t order; ///< 2 * core + (write ? 1 : 0).
-    int32_t vault;
-    int64_t bank, row;
-    int64_t hopPs;
-    bool operator>(const Request &other) const {
-      return arrivalPs != other.arrivalPs ? arrivalPs > other.arrivalPs : order > other.order;
-    }
+  struct PostedWrite {
+    uint64_t key;
+    MemoryEvent event;
+    bool operator>(const PostedWrite &other) const { return key > other.key; }
   };
 
-  void schedule(uint32_t lane);
-  void complete(const Request &request);
-  int64_t hopPs(size_t core, int64_t vault) const { return hopPs_[core * vaults_.size() + static_cast<size_t>(vault)]; }
-  int64_t toPs(uint64_t coreCycles) const;
-  uint64_t toCyclesUp(int64_t ps) const;
+  void schedule(uint64_t lane);
+  void completeRead(uint64_t lane, int64_t arrivalPs);
+  /// Requests are ordered by arrival, then lane, then reads before writes.
+  uint64_t keyOf(int64_t arrivalPs, uint64_t lane, bool isWrite) const { return static_cast<uint64_t>(arrivalPs) << keyShift_ | lane << 1 | (isWrite ? 1 : 0); }
+  void setReadKey(uint64_t lane, uint64_t key);
+  int64_t hopPs(uint64_t lane, uint64_t vault) const { return hopPs_[lane * vaults_.size() + vault]; }
+  int64_t toPs(uint64_t coreCycles) const { return static_cast<int64_t>(coreCycles * periodFs_ / 1000); }
+  /// First core cycle that begins at or after `ps`.
+  uint64_t toCyclesUp(int64_t ps) const { return (static_cast<uint64_t>(ps) * 1000 + periodFs_ - 1) / periodFs_; }
 
   DramTiming timing_;
-  AddressMap map_;
   std::vector<Vault> vaults_;
-  std::vector<int64_t> hopPs_;
-  double periodPs_;
+  std::vector<int64_t> hopPs_; ///< By lane and vault.
+  uint64_t periodFs_;          ///< Core clock period.
   uint64_t lineBytes_;
   std::vector<Lane> lanes_;
-  std::priority_queue<Request, std::vector<Request>, std::greater<>> queue_;
+  unsigned keyShift_ = 1;
+  size_t numLeaves_ = 1;
+  std::vector<uint64_t> tree_; ///< Keys of the reads in flight: leaf of lane i at numLeaves + i, each parent the least child.
+  std::priority_queue<PostedWrite, std::vector<PostedWrite>, std::greater<>> writes_;
   int64_t lastWritePs_ = 0;
-  size_t numStarved_ = 0, numEnded_ = 0;
+  size_t numStarved_ = 0;
 };
 
 } // namespace nearbank::sim

@@ -29,7 +29,8 @@ std::string decisionJson(const NestDecision &decision) {
                          {"inputs", inputs},
                          {"value", number(equation.value)},
                          {"threshold", number(equation.threshold)},
-                         {"passed", equation.isPassed},
+                         {"passed", std::isnan(equation.threshold) ? nlohmann::ordered_json(nullptr)
+                                                                   : nlohmann::ordered_json(equation.isPassed)},
                          {"margin", number(equation.margin)}});
   }
   nlohmann::ordered_json why = {{"status", nameOf(decision.status)},

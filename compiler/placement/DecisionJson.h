@@ -7,7 +7,7 @@
 namespace nearbank::placement {
 
 /// {"status","reason","suggestion","flip","equations":[{"id","text","inputs":[…],"value","threshold","passed","margin"}]}.
-/// Infinite margins and values are written as null.
+/// What is infinite or undefined is null, and so is "passed" of an equation without threshold.
 std::string decisionJson(const NestDecision &decision);
 
 } // namespace nearbank::placement

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace nearbank::placement {
 
 void placeGreedy(const NestView &nest, NestDecision &decision) {
@@ -24,6 +26,7 @@ void placeGreedy(const NestView &nest, NestDecision &decision) {
   equation.value = prediction.totalNs;
   equation.threshold = hostNs;
   evaluate(equation, true);
+  equation.ratio = NAN; // Predicted over measured is no ratio to use.
   bool isFaster = equation.isPassed;
   decision.equations.push_back(equation);
   decision.site = isFaster ? Site::Pim : Site::Host;

@@ -51,8 +51,7 @@ EquationRecord predictionRecord(const NestView &nest, const PimTimePrediction &p
                    {"pimDramBytes", prediction.dramBytes, "B", "host profile"},
                    {"bandwidth", double(nest.machine.dram.vaults) * nest.machine.dram.vaultBandwidthGBs, "GB/s", "machine file"}};
   record.value = prediction.kernelNs;
-  record.threshold = nest.profile.allThreadsNs;
-  evaluate(record, true);
+  record.threshold = record.margin = record.ratio = NAN; // It decides nothing by itself.
   return record;
 }
 
@@ -113,14 +112,18 @@ const char *nameOf(Status status) {
   return "";
 }
 
-std::string shortNumber(double value) { return fmt::format("{:.4g}", value); }
+std::string shortNumber(double value) {
+  bool isReadable = std::abs(value) >= 1000 && std::abs(value) < 1e7;
+  return isReadable ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+}
 
 void evaluate(EquationRecord &equation, bool isSmallPassing) {
   double value = equation.value, threshold = equation.threshold;
   equation.isPassed = isSmallPassing ? value <= threshold : value >= threshold;
+  equation.margin = isSmallPassing ? threshold - value : value - threshold;
   double numerator = isSmallPassing ? threshold : value;
   double denominator = isSmallPassing ? value : threshold;
-  equation.margin = denominator != 0 ? numerator / denominator : HUGE_VAL;
+  equation.ratio = denominator != 0 ? numerator / denominator : HUGE_VAL;
 }
 
 std::vector<Site> PlacementResult::sites() const {

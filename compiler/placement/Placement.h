@@ -37,8 +37,8 @@ struct EquationRecord {
   double value = 0;
   double threshold = 0;
   bool isPassed = false;
-  /// How far the value is on the passing side: value/threshold, or its inverse where small values pass; 1 is the border.
-  double margin = 0;
+  double margin = 0; ///< Distance from the threshold in the unit of both, positive on the passing side; NaN without threshold.
+  double ratio = 0;  ///< Value over threshold, inverted where small values pass: 1 is the border. Not shown where kinds differ.
 };
 
 struct NestDecision {

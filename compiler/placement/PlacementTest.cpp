@@ -1,1 +1,359 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "compiler/placement/DecisionJson.h"
+#include "compiler/placement/PimTimeModel.h"
+#include "compiler/placement/Placement.h"
+
+#include "runtime/Error.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+namespace nearbank::placement {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr Site host = Site::Host, pim = Site::Pim;
+
+/// Four distinct nests: a large stream, a large matmul, a small stream, and one without a parallel loop.
+class PlacementTest : public testing::Test {
+protected:
+  PlacementTest() {
+    machine_.core.count = 64;
+    machine_.core.clockGHz = 1.0;
+    machine_.thresholds = {100000, 0.0, 5.0, 0.56, 8.5};
+    addNest("add_1048576_f32", "elementwise", 1 << 20, 1 << 20, "encoder.layer.1.add", "/home/me/model.py:41");
+    addNest("matmul_64x256x256_f32", "contraction", 64 * 256, 64 * 256 * 256, "encoder.layer.10.linear", "/home/me/model.py:42");
+    addNest("add_64_f32", "elementwise", 64, 64, "encoder.layer.1.bias", "/home/me/model.py:410");
+    addNest("sum_1048576_f32", "reduction", 1, 1 << 20, "pooler", "");
+
+    setProfile(0, 3e5, 3.0 * (1 << 20), 196608, 196608);
+    setProfile(1, 2e5, 2.0 * 64 * 256 * 256, 300000, 6144);
+    setProfile(2, 100, 192, 12, 12);
+    setProfile(3, 1e5, 1 << 20, 65536, 65536);
+  }
+
+  void addNest(const std::string &name, const std::string &kind, int64_t extent, int64_t iterations,
+               const std::string &module, const std::string &source) {
+    NestKernel kernel;
+    kernel.key = "key" + std::to_string(program_.kernels.size());
+    kernel.name = name;
+    NestFacts &facts = kernel.facts;
+    facts.kind = kind;
+    facts.parallelExtent = extent;
+    facts.iterations = iterations;
+    facts.hasReduction = iterations > extent;
+    facts.operations.floatOps = kind == "contraction" ? 2.0 * double(iterations) : double(iterations);
+    facts.operations.loads = 2.0 * double(iterations);
+    facts.operations.stores = double(extent);
+    facts.bytesRead = 8.0 * double(extent);
+    facts.bytesWritten = 4.0 * double(extent);
+    program_.kernels.push_back(kernel);
+    NestInstance nest;
+    nest.id = "n" + std::to_string(program_.nests.size());
+    nest.kernel = uint32_t(program_.kernels.size() - 1);
+    nest.modulePath = module;
+    nest.source = source;
+    program_.nests.push_back(nest);
+  }
+
+  void setProfile(size_t kernel, double hostNs, double accesses, double l1Misses, double l3Misses) {
+    profiles_.resize(program_.kernels.size());
+    profile::NestProfile &profile = profiles_[kernel];
+    profile.key = program_.kernels[kernel].key;
+    profile.oneThreadNs = hostNs * 2;
+    profile.allThreadsNs = hostNs;
+    profile.cache.accesses = accesses;
+    profile.cache.l1Misses = l1Misses;
+    profile.cache.l2Misses = profile.cache.l3Misses = l3Misses;
+    profile.cache.dramBytes = l3Misses * 64;
+    profile.cache.instructions = accesses + program_.kernels[kernel].facts.operations.total();
+  }
+
+  PlacementResult run(const std::string &policy, std::vector<std::string> pins = {}, std::vector<std::string> forbids = {},
+                      std::vector<std::string> failures = {}) {
+    return place({program_, profiles_, machine_, policy, std::move(pins), std::move(forbids), std::move(failures)});
+  }
+
+  static const EquationRecord &equation(const NestDecision &decision, const std::string &id) {
+    for (const EquationRecord &record : decision.equations)
+      if (record.id == id)
+        return record;
+    throw std::runtime_error("no equation " + id);
+  }
+
+  Program program_;
+  std::vector<profile::NestProfile> profiles_;
+  MachineConfig machine_;
+};
+
+TEST_F(PlacementTest, CpuOnlyAndPimOnlyPlaceEverythingOnOneSide) {
+  EXPECT_THAT(run("cpu-only").sites(), ElementsAre(host, host, host, host));
+  EXPECT_THAT(run("pim-only").sites(), ElementsAre(pim, pim, pim, pim));
+  program_.nests[0].isHoisted = true;
+  EXPECT_THAT(run("pim-only").sites(), ElementsAre(pim, pim, pim, pim));
+  EXPECT_EQ(run("pim-only").decisions[3].status, Status::Placed);
+}
+
+TEST_F(PlacementTest, OpTypePlacesContractionsOnly) {
+  PlacementResult result = run("op-type");
+  EXPECT_THAT(result.sites(), ElementsAre(host, pim, host, host));
+  EXPECT_THAT(result.decisions[0].reason, HasSubstr("elementwise"));
+}
+
+TEST_F(PlacementTest, TwoStagePlacesTheLargeMemoryBoundNest) {
+  PlacementResult result = run("two-stage");
+  EXPECT_THAT(result.sites(), ElementsAre(pim, host, host, host));
+  EXPECT_EQ(result.decisions[0].status, Status::Placed);
+  EXPECT_EQ(result.decisions[1].status, Status::KeptOnHost);
+  EXPECT_EQ(result.decisions[2].status, Status::KeptOnHost);
+  EXPECT_EQ(result.decisions[3].status, Status::NotCandidate);
+  EXPECT_THAT(result.decisions[1].reason, HasSubstr("not memory-bound (MPKI 0.3662 < 5, LFMR 0.02048 < 0.56"));
+  EXPECT_THAT(result.decisions[2].reason, HasSubstr("too little work to pay for a launch (work 256 < 100000"));
+  EXPECT_THAT(result.decisions[3].reason, HasSubstr("parallel extent 1 < 2"));
+}
+
+TEST_F(PlacementTest, Pl1WorkIsIterationsTimesOperations) {
+  const NestDecision decision = run("two-stage").decisions[0];
+  const EquationRecord &work = equation(decision, "PL-1.1");
+  EXPECT_EQ(work.value, 4.0 * (1 << 20)); // One addition, two loads, one store each.
+  EXPECT_EQ(work.threshold, 100000);
+  EXPECT_TRUE(work.isPassed);
+  EXPECT_EQ(work.margin, 4.0 * (1 << 20) - 100000);
+  EXPECT_NEAR(work.ratio, 41.94, 0.01);
+}
+
+TEST_F(PlacementTest, Pl1ShareCountsEveryExecution) {
+  NestInstance again = program_.nests[0];
+  again.id = "n4";
+  program_.nests.push_back(again);
+  const NestDecision decision = run("two-stage").decisions[0];
+  EXPECT_NEAR(equation(decision, "PL-1.2").value, 6e5 / (6e5 + 2e5 + 100 + 1e5), 1e-9);
+  machine_.thresholds.workShare = 0.9;
+  EXPECT_EQ(run("two-stage").decisions[0].site, host);
+}
+
+TEST_F(PlacementTest, Pl2IsTheLeastOfThreeRatios) {
+  const NestDecision decision = run("two-stage").decisions[0];
+  EXPECT_NEAR(equation(decision, "PL-2.1").value, 196608 / (4.0 * (1 << 20)) * 1000, 1e-9);
+  EXPECT_EQ(equation(decision, "PL-2.2").value, 1.0);
+  EXPECT_NEAR(equation(decision, "PL-2.3").value, (1 << 20) / (196608 * 64.0), 1e-9);
+  EXPECT_NEAR(equation(decision, "PL-2").value, 1 / 0.56, 1e-9);
+  EXPECT_TRUE(equation(decision, "PL-2").isPassed);
+}
+
+TEST_F(PlacementTest, Pl2CopyWithoutArithmeticHasIntensityZero) {
+  program_.kernels[0].facts.operations.floatOps = 0;
+  PlacementResult result = run("two-stage");
+  EXPECT_EQ(result.decisions[0].site, pim);
+  EXPECT_EQ(equation(result.decisions[0], "PL-2.3").value, 0);
+}
+
+TEST_F(PlacementTest, EachThresholdAloneKeepsANestOnTheHost) {
+  PlacementThresholds good = machine_.thresholds;
+  for (double PlacementThresholds::*threshold :
+       {&PlacementThresholds::workOperations, &PlacementThresholds::workShare, &PlacementThresholds::mpki,
+        &PlacementThresholds::lfmr, &PlacementThresholds::intensity}) {
+    machine_.thresholds = good;
+    machine_.thresholds.*threshold = threshold == &PlacementThresholds::intensity ? 1e-6 : 1e9;
+    EXPECT_EQ(run("two-stage").decisions[0].site, host);
+  }
+}
+
+TEST_F(PlacementTest, FlipNamesTheThresholdThatChangesTheDecision) {
+  // Setting the threshold that `flip` names to the value it names changes the side.
+  NestDecision placed = run("two-stage").decisions[0];
+  EXPECT_EQ(placed.flip, "placement.lfmr above 1 (now 0.56), the nearest of the thresholds");
+  machine_.thresholds.lfmr = 1.01;
+  EXPECT_EQ(run("two-stage").decisions[0].site, host);
+  machine_.thresholds.lfmr = 0.56;
+
+  NestDecision small = run("two-stage").decisions[2];
+  EXPECT_EQ(small.flip, "placement.workOperations at most 256 (now 100000); or 390.6 times the iterations, for example a larger batch");
+  machine_.thresholds.workOperations = 256;
+  EXPECT_EQ(run("two-stage").decisions[2].site, pim);
+}
+
+TEST_F(PlacementTest, TwoStageDependsOnNoPimQuantity) {
+  std::vector<Site> before = run("two-stage").sites();
+  machine_.core.count = 1;
+  machine_.core.clockGHz = 0.001;
+  machine_.dram.vaultBandwidthGBs = 0.001;
+  machine_.coherence.launchNs = 1e12;
+  EXPECT_EQ(run("two-stage").sites(), before);
+  for (const NestDecision &decision : run("two-stage").decisions)
+    for (const EquationRecord &record : decision.equations)
+      for (const EquationInput &input : record.inputs)
+        EXPECT_THAT(input.provenance, testing::AnyOf("MLIR", "host profile", "machine file"));
+}
+
+TEST_F(PlacementTest, Pl3StreamIsBoundByMissesOfItsCores) {
+  // 64 cores, 3 lines per 16 elements: 196608 misses of (17+17) x 0.8 + 6.4 = 33.6 ns, one at a time.
+  machine_.core.branchTakenCycles = 3;
+  PimTimePrediction prediction = predictPimTime(program_.kernels[0].facts, profiles_[0], machine_);
+  EXPECT_EQ(prediction.coresUsed, 64);
+  EXPECT_EQ(prediction.imbalance, 1);
+  EXPECT_NEAR(prediction.stallCycles, 196608 * 33.6, 1);
+  EXPECT_NEAR(prediction.issueCycles, (1 << 20) * (4 + 0.75 + 0.75), 1);
+  EXPECT_NEAR(prediction.computeNs, (196608 * 33.6 + (1 << 20) * 5.5) / 64, 1);
+  EXPECT_NEAR(prediction.bandwidthNs, (196608 * 64.0 + 4 * (1 << 20)) / 320, 1);
+  EXPECT_EQ(prediction.kernelNs, std::max(prediction.computeNs, prediction.bandwidthNs));
+  EXPECT_NEAR(prediction.totalNs, prediction.kernelNs + 4000, 1e-6);
+}
+
+TEST_F(PlacementTest, Pl3FallsWithCoresUntilTheExtentOrTheVaultsBound) {
+  auto timeOf = [&](size_t kernel, int64_t cores) {
+    machine_.core.count = cores;
+    return predictPimTime(program_.kernels[kernel].facts, profiles_[kernel], machine_).kernelNs;
+  };
+  EXPECT_NEAR(timeOf(0, 32) / timeOf(0, 64), 2, 1e-9);
+  EXPECT_EQ(timeOf(2, 64), timeOf(2, 128));
+  machine_.dram.vaultBandwidthGBs = 0.01;
+  EXPECT_EQ(timeOf(0, 64), timeOf(0, 128)); // The vaults bound it.
+}
+
+TEST_F(PlacementTest, Pl3UnevenBlocksCostTheLongest) {
+  program_.kernels[0].facts.parallelExtent = 65;
+  PimTimePrediction prediction = predictPimTime(program_.kernels[0].facts, profiles_[0], machine_);
+  EXPECT_NEAR(prediction.imbalance, 2 / (65.0 / 64), 1e-9);
+}
+
+TEST_F(PlacementTest, Pl4GreedyComparesPredictedPimWithMeasuredHost) {
+  PlacementResult result = run("greedy");
+  for (size_t i = 0; i < 3; ++i) {
+    const NestDecision &decision = result.decisions[i];
+    EXPECT_EQ(decision.site == pim, decision.predictedPimTotalNs <= profiles_[i].allThreadsNs) << i;
+    EXPECT_EQ(equation(decision, "PL-4").value, decision.predictedPimTotalNs);
+    EXPECT_TRUE(std::isnan(equation(decision, "PL-4").ratio)); // Kinds do not mix in a ratio.
+  }
+  EXPECT_EQ(result.decisions[2].site, host); // 100 ns never pay 4000 ns of launch and return.
+  machine_.coherence.launchNs = machine_.coherence.returnNs = 0;
+  profiles_[2].allThreadsNs = 1e6;
+  EXPECT_EQ(run("greedy").decisions[2].site, pim);
+}
+
+TEST_F(PlacementTest, PinAndForbidOverrideThePolicy) {
+  EXPECT_THAT(run("two-stage", {"n2"}, {"n0"}).sites(), ElementsAre(host, host, pim, host));
+  EXPECT_THAT(run("cpu-only", {"n3"}).sites(), ElementsAre(host, host, host, pim));
+  EXPECT_THAT(run("pim-only", {}, {"matmul_64x256x256_f32"}).sites(), ElementsAre(pim, host, pim, pim));
+  NestDecision decision = run("two-stage", {"n2"}).decisions[2];
+  EXPECT_EQ(decision.status, Status::Placed);
+  EXPECT_EQ(decision.reason, "pinned by --pin n2");
+  EXPECT_EQ(decision.flip, "leaving out --pin n2");
+}
+
+TEST_F(PlacementTest, SelectorsNameSourcesAndModulesWhole) {
+  EXPECT_THAT(run("cpu-only", {"model.py:41"}).sites(), ElementsAre(pim, host, host, host)); // Not line 410.
+  EXPECT_THAT(run("cpu-only", {"/home/me/model.py:42"}).sites(), ElementsAre(host, pim, host, host));
+  EXPECT_THAT(run("cpu-only", {"encoder.layer.1"}).sites(), ElementsAre(pim, host, pim, host)); // Not layer 10.
+  EXPECT_THAT(run("cpu-only", {"encoder"}).sites(), ElementsAre(pim, pim, pim, host));
+}
+
+TEST_F(PlacementTest, HoistedNestsStayOnTheHostAndOutOfTheShare) {
+  program_.nests[0].isHoisted = true;
+  PlacementResult result = run("two-stage");
+  EXPECT_EQ(result.decisions[0].site, host);
+  EXPECT_EQ(result.decisions[0].status, Status::KeptOnHost);
+  EXPECT_THAT(result.decisions[0].reason, HasSubstr("parameters only"));
+  EXPECT_NEAR(equation(result.decisions[1], "PL-1.2").value, 2e5 / (2e5 + 100 + 1e5), 1e-9);
+}
+
+TEST_F(PlacementTest, NestWithoutPimCodeFailsUnderEveryPolicy) {
+  for (const std::string &policy : policyNames()) {
+    PlacementResult result = run(policy, {}, {}, {"f64 division is not lowered"});
+    EXPECT_EQ(result.decisions[0].site, host);
+    EXPECT_EQ(result.decisions[0].status, Status::Failed);
+    EXPECT_THAT(result.decisions[0].reason, HasSubstr("f64 division is not lowered"));
+  }
+  EXPECT_EQ(run("two-stage", {"n0"}, {}, {"no"}).decisions[0].status, Status::Failed);
+}
+
+TEST_F(PlacementTest, PoliciesWithoutProfilesNeedNone) {
+  profiles_.clear();
+  for (const std::string &policy : policyNames()) {
+    if (needsProfiles(policy)) {
+      EXPECT_THROW(run(policy), InternalError);
+    } else {
+      EXPECT_EQ(run(policy).decisions.size(), 4u);
+    }
+  }
+}
+
+TEST_F(PlacementTest, EveryDecisionHasReasonFlipAndNumbers) {
+  for (const std::string &policy : policyNames())
+    for (const NestDecision &decision : run(policy).decisions) {
+      SCOPED_TRACE(policy);
+      EXPECT_FALSE(decision.reason.empty());
+      EXPECT_FALSE(decision.flip.empty());
+      EXPECT_FALSE(decision.equations.empty());
+      EXPECT_GT(decision.predictedPimNs, 0);
+    }
+}
+
+template <typename Call> std::string messageOf(Call call) {
+  try {
+    call();
+  } catch (const UserError &error) {
+    return error.report().text();
+  }
+  return "accepted";
+}
+
+TEST_F(PlacementTest, UnknownPolicyOffersTheNearest) {
+  EXPECT_EQ(messageOf([&] { run("two-stag"); }), "error[NB0404]: unknown policy\n"
+                                                 "  where:    --policy two-stag\n"
+                                                 "  expected: one of two-stage, cpu-only, pim-only, op-type, greedy\n"
+                                                 "  actual:   'two-stag'\n"
+                                                 "  fix:      did you mean 'two-stage'?\n"
+                                                 "  more:     nearbank explain NB0404");
+  EXPECT_THAT(messageOf([&] { needsProfiles("gredy"); }), HasSubstr("'greedy'?"));
+}
+
+TEST_F(PlacementTest, SelectorThatMatchesNothingOffersTheNearest) {
+  EXPECT_EQ(messageOf([&] { run("two-stage", {"matmul_64x256x257_f32"}); }),
+            "error[NB0405]: selector matches no loop nest\n"
+            "  where:    --pin matmul_64x256x257_f32\n"
+            "  expected: a nest id (n0 to n3), a kernel name, a source line or a module path of this program\n"
+            "  actual:   'matmul_64x256x257_f32'\n"
+            "  fix:      did you mean 'matmul_64x256x256_f32'?\n"
+            "  more:     nearbank explain NB0405");
+  EXPECT_THAT(messageOf([&] { run("two-stage", {}, {"n9"}); }), AllOf(HasSubstr("NB0405"), HasSubstr("--forbid n9")));
+  EXPECT_THAT(messageOf([&] { run("two-stage", {""}); }), HasSubstr("NB0405"));
+  EXPECT_THAT(messageOf([&] { run("two-stage", {"model.py"}); }), HasSubstr("NB0405"));
+}
+
+TEST_F(PlacementTest, PinnedAndForbiddenIsRefused) {
+  EXPECT_EQ(messageOf([&] { run("two-stage", {"encoder"}, {"n1"}); }),
+            "error[NB0406]: loop nest is both pinned and forbidden\n"
+            "  where:    n1 (matmul_64x256x256_f32)\n"
+            "  expected: one of --pin and --forbid for a nest\n"
+            "  actual:   --pin encoder and --forbid n1\n"
+            "  fix:      narrow one of the two selectors, for example to a nest id\n"
+            "  more:     nearbank explain NB0406");
+}
+
+TEST_F(PlacementTest, JsonHasTheShapeOfTheRunDocument) {
+  profiles_[0].cache.dramBytes = 0; // Infinite intensity becomes null.
+  nlohmann::json why = nlohmann::json::parse(decisionJson(run("two-stage").decisions[0]));
+  EXPECT_EQ(why["status"], "KeptOnHost");
+  EXPECT_TRUE(why["reason"].is_string());
+  EXPECT_TRUE(why["suggestion"].is_string());
+  EXPECT_TRUE(why["flip"].is_string());
+  for (const auto &record : why["equations"]) {
+    for (const char *key : {"id", "text", "inputs", "value", "threshold", "passed", "margin"})
+      EXPECT_TRUE(record.contains(key)) << key;
+    for (const auto &input : record["inputs"])
+      for (const char *key : {"name", "value", "unit", "provenance"})
+        EXPECT_TRUE(input.contains(key)) << key;
+    bool isNull = record["id"] == "PL-2.3";
+    EXPECT_EQ(record["value"].is_null(), isNull) << record["id"];
+  }
+}
+
+} // namespace
+} // namespace nearbank::placement

@@ -25,7 +25,7 @@ void placeTwoStage(const NestView &nest, NestDecision &decision);
 void placeOpType(const NestView &nest, NestDecision &decision);
 void placeGreedy(const NestView &nest, NestDecision &decision);
 
-/// "1.23e+06" or "42.5": at most four significant digits.
+/// "262144", "42.5" or "1.049e+07": whole below ten million, else four significant digits.
 std::string shortNumber(double value);
 
 /// Completes a record: `isSmallPassing` says that values at or below the threshold pass.

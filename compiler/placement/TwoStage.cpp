@@ -82,10 +82,10 @@ std::vector<EquationRecord> evaluateMemory(const NestView &nest) {
   EquationRecord bound;
   bound.id = "PL-2";
   bound.text = "min(mpki/placement.mpki, lfmr/placement.lfmr, placement.intensity/intensity) >= 1";
-  bound.inputs = {{"mpkiRatio", mpki.margin, "ratio", "host profile"},
-                  {"lfmrRatio", lfmr.margin, "ratio", "host profile"},
-                  {"intensityRatio", intensity.margin, "ratio", "host profile"}};
-  bound.value = std::min({mpki.margin, lfmr.margin, intensity.margin});
+  bound.inputs = {{"mpkiRatio", mpki.ratio, "ratio", "host profile"},
+                  {"lfmrRatio", lfmr.ratio, "ratio", "host profile"},
+                  {"intensityRatio", intensity.ratio, "ratio", "host profile"}};
+  bound.value = std::min({mpki.ratio, lfmr.ratio, intensity.ratio});
   bound.threshold = 1;
   evaluate(bound);
   return {mpki, lfmr, intensity, bound};
@@ -138,7 +138,7 @@ void placeTwoStage(const NestView &nest, NestDecision &decision) {
     decision.reason = fmt::format("enough work ({}) and memory-bound ({}, {}, {})", comparison(simple[0]),
                                   comparison(simple[2]), comparison(simple[3]), comparison(simple[4]));
     // The equation nearest to its border flips first; one with threshold 0 cannot.
-    std::stable_sort(simple.begin(), simple.end(), [](const auto &a, const auto &b) { return a.margin < b.margin; });
+    std::stable_sort(simple.begin(), simple.end(), [](const auto &a, const auto &b) { return a.ratio < b.ratio; });
     decision.flip = fmt::format("{}, the nearest of the thresholds", flipOf(simple[0]));
     return;
   }

@@ -53,7 +53,7 @@ def nearbank_backend(
     from torch._dynamo.backends.common import aot_autograd
 
     settings = Settings.from_options({**(options or {}), **others}, 'torch.compile(backend="nearbank", options=…)')
-    compilation = _Compilation(settings, _compile_call())
+    compilation = _Compilation(settings, _record_of_call())
     with math_attention():
         return aot_autograd(
             fw_compiler=compilation.compiler("forward"),
@@ -68,9 +68,9 @@ def nearbank_backend(
 class _Compilation:
     """What the forward and the backward graph of one dynamo graph share."""
 
-    def __init__(self, settings: Settings, model: object):
+    def __init__(self, settings: Settings, record: session.ModelRecord):
         self.settings = settings
-        self.model = model
+        self.record = record
         self.parameter_names: set[str] = set()
 
     def compiler(self, phase: str):
@@ -90,19 +90,21 @@ class _Compilation:
         name = f"{self.settings.name}.{phase}" if phase != "inference" else self.settings.name
         graph = CompiledGraph(gm, self.settings, parameters, name=name)
         graph.plan()
-        session.add_graph(graph, name, self.settings, self.model)
+        self.record.add(graph, name)
         return graph
 
 
-def _compile_call() -> object:
-    """The object that stands for the user's call of torch.compile; dynamo does not pass it on."""
+def _record_of_call() -> session.ModelRecord:
+    """The record of the user's call of torch.compile, which dynamo does not pass on: found up the stack."""
     frame = sys._getframe()
     while frame is not None:
         owner = frame.f_locals.get("self")
         if type(owner).__name__ == "_TorchCompileWrapper":
-            return owner
+            if not hasattr(owner, "nearbank_record"):
+                owner.nearbank_record = session.ModelRecord()
+            return owner.nearbank_record
         frame = frame.f_back
-    return object()
+    return session.ModelRecord()
 
 
 def _static_inputs() -> list[int]:
@@ -126,6 +128,7 @@ class _Callable:
             self._graph = compilation.build(gm, phase, parameters)
 
     def __call__(self, *arguments):
+        self._compilation.record.touch()
         if not self._is_symbolic:
             return self._graph.run(arguments)
         tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]

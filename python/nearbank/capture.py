@@ -15,7 +15,8 @@ from torch.utils import _pytree as pytree
 from nearbank.decompositions import decomposition_table, math_attention
 from nearbank.eager import EagerModel
 from nearbank.errors import make_error
-from nearbank.locations import ROOT_NAME
+from nearbank.fixups import is_static
+from nearbank.locations import ROOT_NAME, source_of
 
 
 @dataclass
@@ -56,13 +57,16 @@ class _Flat(nn.Module):
     def __init__(self, module: nn.Module, spec, static_leaves):
         super().__init__()
         setattr(self, ROOT_NAME, module)
-        self.input_spec = spec
-        self.static_leaves = static_leaves
+
+        def arrange(tensors):
+            remaining = iter(tensors)
+            leaves = [next(remaining) if leaf is None else leaf[0] for leaf in static_leaves]
+            return pytree.tree_unflatten(leaves, spec)
+
+        self.arrange = arrange
 
     def forward(self, *tensors):
-        remaining = iter(tensors)
-        leaves = [next(remaining) if leaf is None else leaf[0] for leaf in self.static_leaves]
-        args, kwargs = pytree.tree_unflatten(leaves, self.input_spec)
+        args, kwargs = self.arrange(tensors)
         result = getattr(self, ROOT_NAME)(*args, **kwargs)
         return tuple(leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
 
@@ -121,17 +125,27 @@ def _export(flat, tensors, training):
         with math_attention(), warnings.catch_warnings():
             # torch.export copies its own tree specs in a way that it warns about.
             warnings.simplefilter("ignore", FutureWarning)
-            return torch.export.export(flat, tensors, strict=False).module(check_guards=False)
+            exported = torch.export.export(flat, tensors, strict=False).module(check_guards=False)
     except Exception as error:
-        raise make_error(
-            "user",
-            "NB0205",
-            "the model cannot be captured with static shapes",
-            where=_innermost_user_frame(error, getattr(flat, ROOT_NAME)),
-            expected="a model whose control flow and shapes do not depend on the values of tensors",
-            actual=f"{type(error).__name__}: {_first_line(error)}",
-            fix='use torch.compile(model, backend="nearbank"), which leaves such parts to eager, or rewrite this line',
-        ) from error
+        where = _innermost_user_frame(error, getattr(flat, ROOT_NAME))
+        raise _not_static(where, f"{type(error).__name__}: {_first_line(error)}") from error
+    for node in exported.graph.nodes:
+        if any(not is_static(leaf) for leaf in pytree.tree_leaves(node.meta.get("val")) if torch.is_tensor(leaf)):
+            source = source_of(node)
+            raise _not_static(f"{source.file}:{source.line}", f"the shape of {source.torch_op} depends on the data")
+    return exported
+
+
+def _not_static(where: str, actual: str):
+    return make_error(
+        "user",
+        "NB0205",
+        "the model cannot be captured with static shapes",
+        where=where,
+        expected="a model whose control flow and shapes do not depend on the values of tensors",
+        actual=actual,
+        fix='use torch.compile(model, backend="nearbank"), which leaves such parts to eager, or rewrite this line',
+    )
 
 
 def _first_line(error) -> str:

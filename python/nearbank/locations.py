@@ -11,6 +11,7 @@ from dataclasses import dataclass
 #: Attribute under which capture wraps the user's module; no part of a module path.
 ROOT_NAME = "nearbank_root"
 
+_CAPTURE_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "capture.py")
 _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
 _MODULES_ACCESS = re.compile(r"\._modules\['([^']*)'\]|\.__getattr__\('([^']*)'\)|\['([^']*)'\]|\[([0-9]+)\]")
 
@@ -136,4 +137,4 @@ def is_framework_file(file: str) -> bool:
     # Wrappers around every Hugging Face call say nothing about the model.
     if f"{os.sep}transformers{os.sep}" in file and f"{os.sep}transformers{os.sep}models{os.sep}" not in file:
         return not file.endswith(("activations.py", "pytorch_utils.py"))
-    return file.startswith(_framework_roots())
+    return file.startswith(_framework_roots()) or file == _CAPTURE_FILE

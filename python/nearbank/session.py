@@ -16,9 +16,8 @@ from nearbank.settings import Settings
 _EAGER_SECONDS = 3.0
 _EAGER_REPEATS = 10
 
-_last_graphs: list[tuple[Any, str, Settings]] = []
-_last_report: Report | None = None
-_last_model: object = None
+# What last_report speaks of.
+_last: Report | ModelRecord | None = None
 
 
 def plan(spec, example_inputs=None, **options) -> Report:
@@ -151,31 +150,26 @@ def _compare(graph, captured, settings, progress) -> dict[str, Any]:
     return summary
 
 
-def add_graph(graph, name: str, settings: Settings, model: object) -> None:
-    """Record a graph that torch.compile compiled, for `last_report`.
+class ModelRecord:
+    """Graphs that one call of torch.compile has led to, in the order of compilation."""
 
-    Parameters
-    ----------
-    graph : nearbank.program.CompiledGraph
-        Planned graph.
-    name : str
-        Its name in the report.
-    settings : Settings
-        Options of its model.
-    model : object
-        Stands for one call of torch.compile; a graph of another one begins a new report.
-    """
-    global _last_report, _last_model
-    if model is not _last_model:
-        _last_graphs.clear()
-    _last_model, _last_report = model, None
-    _last_graphs.append((graph, name, settings))
+    def __init__(self):
+        self.graphs: list[tuple[Any, str]] = []
+
+    def add(self, graph, name: str) -> None:
+        """Record a planned `nearbank.program.CompiledGraph` under its name in the report."""
+        self.graphs.append((graph, name))
+        self.touch()
+
+    def touch(self) -> None:
+        """Make this the model that `last_report` speaks of."""
+        global _last
+        _last = self
 
 
 def _remember(report: Report) -> None:
-    global _last_report
-    _last_graphs.clear()
-    _last_report = report
+    global _last
+    _last = report
 
 
 def last_report() -> Report | None:
@@ -193,7 +187,7 @@ def last_report() -> Report | None:
     >>> nearbank.last_report() is None
     True
     """
-    if _last_report is not None or not _last_graphs:
-        return _last_report
-    runs = [rundoc.run_entry(graph, name, settings.simulate) for graph, name, settings in _last_graphs]
+    if not isinstance(_last, ModelRecord):
+        return _last
+    runs = [rundoc.run_entry(graph, name, graph.settings.simulate) for graph, name in _last.graphs]
     return Report(rundoc.document(runs, ["torch.compile", 'backend="nearbank"']))

@@ -20,7 +20,7 @@ def compiled(module, **options):
 
 
 def eager_ops():
-    return [op for graph, _, _ in session._last_graphs for op in graph.split.eager_ops]
+    return [op for graph, _ in session._last.graphs for op in graph.split.eager_ops]
 
 
 def check_training(module, *inputs, rtol=1e-4, atol=1e-5):

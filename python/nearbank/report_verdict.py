@@ -44,6 +44,8 @@ def verdict(run: Mapping[str, Any]) -> str:
         modelled; each says so, and no ratio is formed across kinds.
     """
     summary = run["summary"]
+    if summary["numNests"] == 0:
+        return f"{run['spec']} has no parallel loop nest that compiles, so there is nothing to place."
     on_pim = summary["nestsOnPim"]
     if on_pim == 0:
         return _nothing_placed(run, summary)

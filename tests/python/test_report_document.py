@@ -103,6 +103,18 @@ def test_the_verdict_of_a_program_without_pim_nests():
     )
 
 
+def test_a_program_without_nests_is_reported():
+    document = make_document(layers=0)
+    run = document["runs"][0]
+    run.update(nests=[], launches=[], crossings=[], remarks=[])
+    for name, value in run["summary"].items():
+        run["summary"][name] = "" if name == "verdict" else 0 if isinstance(value, int) else None
+    report = Report(document)
+    assert report.verdict == "minilm has no parallel loop nest that compiles, so there is nothing to place."
+    assert "no parallel loop nests" in report.to_text()
+    assert report.to_html()
+
+
 @pytest.mark.parametrize("simulate", ["exact", "none"])
 @pytest.mark.parametrize("policy", ["two-stage", "pim-only"])
 def test_no_text_claims_a_ratio_across_kinds(simulate, policy):

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads machine files: one table names every key with its unit and bound, so that reading, overriding and
-// listing cannot disagree.
+// Reads machine files. The table of MachineFields.h serves reading, overriding and listing, so that they agree.
 
 #include "runtime/Machine.h"
 
 #include "runtime/Error.h"
+#include "runtime/MachineFields.h"
 #include "runtime/NearestName.h"
 
 #include <fmt/format.h>
@@ -21,144 +21,8 @@
 namespace nearbank {
 namespace {
 
-enum class Bound { Positive, NonNegative, Share, PowerOfTwo, Text };
-
-/// One key of a machine file. Exactly one of the accessors is set.
-struct Field {
-  const char *path;
-  const char *unit;
-  Bound bound;
-  int64_t *(*integer)(MachineConfig &) = nullptr;
-  double *(*real)(MachineConfig &) = nullptr;
-  std::string *(*text)(MachineConfig &) = nullptr;
-};
-
-Field integerField(const char *path, const char *unit, Bound bound, int64_t *(*get)(MachineConfig &)) {
-  return {path, unit, bound, get, nullptr, nullptr};
-}
-Field realField(const char *path, const char *unit, Bound bound, double *(*get)(MachineConfig &)) {
-  return {path, unit, bound, nullptr, get, nullptr};
-}
-Field textField(const char *path, const char *unit, std::string *(*get)(MachineConfig &)) {
-  return {path, unit, Bound::Text, nullptr, nullptr, get};
-}
-
-#define NB_INTEGER(PATH, UNIT, BOUND, MEMBER)                                                                          \
-  integerField(PATH, UNIT, Bound::BOUND, [](MachineConfig &m) -> int64_t * { return &m.MEMBER; })
-#define NB_REAL(PATH, UNIT, BOUND, MEMBER)                                                                             \
-  realField(PATH, UNIT, Bound::BOUND, [](MachineConfig &m) -> double * { return &m.MEMBER; })
-#define NB_CACHE(PATH, MEMBER)                                                                                         \
-  NB_INTEGER(PATH ".sizeBytes", "B", PowerOfTwo, MEMBER sizeBytes),                                                    \
-      NB_INTEGER(PATH ".ways", "ways", PowerOfTwo, MEMBER ways),                                                       \
-      NB_INTEGER(PATH ".lineBytes", "B", PowerOfTwo, MEMBER lineBytes),                                                \
-      NB_INTEGER(PATH ".hitCycles", "cycles", NonNegative, MEMBER hitCycles)
-
-const std::vector<Field> &fields() {
-  static const std::vector<Field> table = {
-      NB_INTEGER("core.count", "cores", Positive, core.count),
-      NB_REAL("core.clockGHz", "GHz", Positive, core.clockGHz),
-      NB_INTEGER("core.intAluCycles", "cycles", Positive, core.intAluCycles),
-      NB_INTEGER("core.intMulCycles", "cycles", Positive, core.intMulCycles),
-      NB_INTEGER("core.intDivCycles", "cycles", Positive, core.intDivCycles),
-      NB_INTEGER("core.fpAddCycles", "cycles", Positive, core.fpAddCycles),
-      NB_INTEGER("core.fpMulCycles", "cycles", Positive, core.fpMulCycles),
-      NB_INTEGER("core.fpFmaCycles", "cycles", Positive, core.fpFmaCycles),
-      NB_INTEGER("core.fpDivCycles", "cycles", Positive, core.fpDivCycles),
-      NB_INTEGER("core.fpSqrtCycles", "cycles", Positive, core.fpSqrtCycles),
-      NB_INTEGER("core.fpMoveCycles", "cycles", Positive, core.fpMoveCycles),
-      NB_INTEGER("core.branchTakenCycles", "cycles", NonNegative, core.branchTakenCycles),
-      NB_INTEGER("core.stackKiB", "KiB", Positive, core.stackKiB),
-      NB_CACHE("l1i", l1i.),
-      NB_CACHE("l1d", l1d.),
-      NB_CACHE("l2", l2->),
-      NB_INTEGER("vault.count", "vaults", PowerOfTwo, dram.vaults),
-      NB_REAL("vault.bandwidthGBs", "GB/s", Positive, dram.vaultBandwidthGBs),
-      NB_INTEGER("vault.banks", "banks", PowerOfTwo, dram.banksPerVault),
-      NB_INTEGER("vault.rowBytes", "B", PowerOfTwo, dram.rowBytes),
-      NB_INTEGER("vault.interleaveBytes", "B", PowerOfTwo, dram.interleaveBytes),
-      NB_INTEGER("vault.capacityMiB", "MiB", Positive, dram.capacityMiB),
-      NB_REAL("dram.tCkNs", "ns", Positive, dram.tCkNs),
-      NB_INTEGER("dram.nRCD", "tCK", Positive, dram.nRCD),
-      NB_INTEGER("dram.nCL", "tCK", Positive, dram.nCL),
-      NB_INTEGER("dram.nRP", "tCK", Positive, dram.nRP),
-      NB_INTEGER("dram.nRAS", "tCK", Positive, dram.nRAS),
-      NB_INTEGER("dram.nCWL", "tCK", Positive, dram.nCWL),
-      NB_INTEGER("dram.nCCD", "tCK", Positive, dram.nCCD),
-      NB_INTEGER("dram.nRRD", "tCK", Positive, dram.nRRD),
-      NB_INTEGER("dram.nFAW", "tCK", Positive, dram.nFAW),
-      NB_INTEGER("dram.nWR", "tCK", Positive, dram.nWR),
-      NB_INTEGER("dram.nRTP", "tCK", Positive, dram.nRTP),
-      NB_INTEGER("dram.nRFC", "tCK", NonNegative, dram.nRFC),
-      NB_INTEGER("dram.nREFI", "tCK", Positive, dram.nREFI),
-      NB_INTEGER("network.meshWidth", "vaults", Positive, network.meshWidth),
-      NB_REAL("network.hopNs", "ns", NonNegative, network.hopNs),
-      NB_REAL("link.bandwidthGBs", "GB/s", Positive, link.bandwidthGBs),
-      NB_REAL("link.latencyNs", "ns", NonNegative, link.latencyNs),
-      NB_REAL("coherence.launchNs", "ns", NonNegative, coherence.launchNs),
-      NB_REAL("coherence.returnNs", "ns", NonNegative, coherence.returnNs),
-      NB_REAL("coherence.flushLineNs", "ns", NonNegative, coherence.flushLineNs),
-      NB_REAL("coherence.fetchLineNs", "ns", NonNegative, coherence.fetchLineNs),
-      NB_INTEGER("coherence.lineBytes", "B", PowerOfTwo, coherence.lineBytes),
-      NB_INTEGER("coherence.hostLastLevelBytes", "B", Positive, coherence.hostLastLevelBytes),
-      NB_INTEGER("coherence.parallelLines", "lines", Positive, coherence.parallelLines),
-      NB_REAL("placement.workOperations", "operations", NonNegative, thresholds.workOperations),
-      NB_REAL("placement.workShare", "share", Share, thresholds.workShare),
-      NB_REAL("placement.mpki", "misses/kilo-instruction", NonNegative, thresholds.mpki),
-      NB_REAL("placement.lfmr", "share", Share, thresholds.lfmr),
-      NB_REAL("placement.intensity", "operations/B", Positive, thresholds.intensity),
-      textField("host.name", "name", [](MachineConfig &m) { return &m.host.name; }),
-      NB_INTEGER("host.cores", "cores", Positive, host.cores),
-      NB_REAL("host.clockGHz", "GHz", Positive, host.clockGHz),
-      NB_CACHE("host.l1d", host.l1d.),
-      NB_CACHE("host.l2", host.l2.),
-      NB_CACHE("host.l3", host.l3.),
-      NB_REAL("host.dramBandwidthGBs", "GB/s", Positive, host.dramBandwidthGBs),
-      NB_REAL("host.dramLatencyNs", "ns", NonNegative, host.dramLatencyNs),
-  };
-  return table;
-}
-
-#undef NB_INTEGER
-#undef NB_REAL
-#undef NB_CACHE
-
-const std::vector<std::string> topLevelText = {"name", "kind", "description"};
 const std::vector<std::string> leafKeys = {"value", "unit", "source"};
 const std::vector<std::string> machineKinds = {"near-memory-cores"};
-
-const Field *findField(const std::string &path) {
-  for (const Field &field : fields())
-    if (path == field.path)
-      return &field;
-  return nullptr;
-}
-
-bool startsWith(const std::string &text, const std::string &prefix) { return text.compare(0, prefix.size(), prefix) == 0; }
-
-bool isSection(const std::string &path) {
-  for (const Field &field : fields())
-    if (startsWith(field.path, path + "."))
-      return true;
-  return false;
-}
-
-/// Valid keys below a section ("" for the top): "count", "clockGHz", ...
-std::vector<std::string> keysBelow(const std::string &section) {
-  std::vector<std::string> keys;
-  if (section.empty())
-    keys = topLevelText;
-  std::string prefix = section.empty() ? "" : section + ".";
-  for (const Field &field : fields()) {
-    std::string path = field.path;
-    if (!startsWith(path, prefix))
-      continue;
-    std::string key = path.substr(prefix.size());
-    key = key.substr(0, key.find('.'));
-    if (std::find(keys.begin(), keys.end(), key) == keys.end())
-      keys.push_back(key);
-  }
-  return keys;
-}
 
 [[noreturn]] void fail(const char *code, const char *title, std::string where, std::string expected, std::string actual,
                        std::string fix) {
@@ -172,9 +36,9 @@ std::string at(const std::string &file, const YAML::Mark &mark) {
 [[noreturn]] void failUnknownKey(const std::string &where, const std::string &section, const std::string &key,
                                  const std::vector<std::string> &valid) {
   std::string full = section.empty() ? key : section + "." + key;
-  fail("NB0103", "unknown key in a machine description", where,
-       fmt::format("one of {}", joinNames(valid)), full,
-       fmt::format("did you mean '{}'?", section.empty() ? nearestName(key, valid) : section + "." + nearestName(key, valid)));
+  fail("NB0103", "unknown key in a machine description", where, fmt::format("one of {}", joinNames(valid)), full,
+       fmt::format("did you mean '{}'?",
+                   section.empty() ? nearestName(key, valid) : section + "." + nearestName(key, valid)));
 }
 
 /// A leaf as read or overridden, before it becomes a number.
@@ -215,10 +79,10 @@ struct Reader {
              "remove one of the two");
       seen.push_back(key);
       bool isTopText =
-          section.empty() && std::find(topLevelText.begin(), topLevelText.end(), key) != topLevelText.end();
+          section.empty() && std::find(topLevelTexts().begin(), topLevelTexts().end(), key) != topLevelTexts().end();
       if (isTopText)
         readTopText(key, entry.second);
-      else if (const Field *field = findField(path))
+      else if (const MachineField *field = findMachineField(path))
         readLeaf(*field, entry.second, entry.first.Mark());
       else if (isSection(path))
         readSubsection(path, entry.second, where);
@@ -237,8 +101,8 @@ struct Reader {
 
   void readTopText(const std::string &key, const YAML::Node &node) {
     if (!node.IsScalar() || node.Scalar().empty())
-      fail("NB0106", "wrong type in a machine description", at(file, node.Mark()), fmt::format("'{}' to be a text", key),
-           "something else", fmt::format("write {}: TEXT", key));
+      fail("NB0106", "wrong type in a machine description", at(file, node.Mark()),
+           fmt::format("'{}' to be a text", key), "something else", fmt::format("write {}: TEXT", key));
     if (key == "name")
       machine.name = node.Scalar();
     if (key == "kind") {
@@ -250,7 +114,7 @@ struct Reader {
     }
   }
 
-  void readLeaf(const Field &field, const YAML::Node &node, const YAML::Mark &keyMark) {
+  void readLeaf(const MachineField &field, const YAML::Node &node, const YAML::Mark &keyMark) {
     std::string where = at(file, keyMark);
     if (!node.IsMap())
       fail("NB0107", "value without unit and source in a machine description", where,
@@ -295,10 +159,10 @@ struct Reader {
 
   void override(const std::string &path, const std::string &value) {
     std::string option = fmt::format("--set {}={}", path, value);
-    const Field *field = findField(path);
+    const MachineField *field = findMachineField(path);
     if (!field) {
       std::vector<std::string> paths;
-      for (const Field &candidate : fields())
+      for (const MachineField &candidate : machineFields())
         paths.push_back(candidate.path);
       std::string nearest = nearestName(path, paths);
       std::string section = isSection(path) ? path : nearest.substr(0, nearest.rfind('.'));
@@ -312,13 +176,13 @@ struct Reader {
   }
 
   [[noreturn]] void failMissing(const std::string &path, const std::string &where) {
-    const Field *field = findField(path);
+    const MachineField *field = findMachineField(path);
     fail("NB0104", "missing key in a machine description", where, fmt::format("a value for {}", path), "none",
          field ? fmt::format("add {}: {{value: ..., unit: \"{}\", source: \"...\"}}", path, field->unit)
                : fmt::format("add {}", path));
   }
 
-  double number(const Field &field, const Leaf &leaf) {
+  double number(const MachineField &field, const Leaf &leaf) {
     double value = 0;
     const char *end = leaf.value.data() + leaf.value.size();
     auto [stop, error] = std::from_chars(leaf.value.data(), end, value);
@@ -331,15 +195,15 @@ struct Reader {
     return value;
   }
 
-  void checkBound(const Field &field, const Leaf &leaf, double value) {
+  void checkBound(const MachineField &field, const Leaf &leaf, double value) {
     std::string expected;
-    if (field.bound == Bound::Positive && !(value > 0))
+    if (field.bound == FieldBound::Positive && !(value > 0))
       expected = "positive";
-    if (field.bound == Bound::NonNegative && value < 0)
+    if (field.bound == FieldBound::NonNegative && value < 0)
       expected = "non-negative";
-    if (field.bound == Bound::Share && (value < 0 || value > 1))
+    if (field.bound == FieldBound::Share && (value < 0 || value > 1))
       expected = "between 0 and 1";
-    if (field.bound == Bound::PowerOfTwo && (value < 1 || (int64_t(value) & (int64_t(value) - 1)) != 0))
+    if (field.bound == FieldBound::PowerOfTwo && (value < 1 || (int64_t(value) & (int64_t(value) - 1)) != 0))
       expected = "a positive power of two";
     if (!expected.empty())
       fail("NB0105", "impossible value in a machine description", leaf.where,
@@ -348,13 +212,14 @@ struct Reader {
   }
 
   void store() {
-    bool hasL2 = std::any_of(leaves.begin(), leaves.end(), [](const auto &leaf) { return startsWith(leaf.first, "l2."); });
+    bool hasL2 =
+        std::any_of(leaves.begin(), leaves.end(), [](const auto &leaf) { return leaf.first.rfind("l2.", 0) == 0; });
     if (hasL2)
       machine.l2.emplace();
-    for (const Field &field : fields()) {
+    for (const MachineField &field : machineFields()) {
       auto found = leaves.find(field.path);
       if (found == leaves.end()) {
-        if (startsWith(field.path, "l2.") && !hasL2)
+        if (std::string(field.path).rfind("l2.", 0) == 0 && !hasL2)
           continue;
         failMissing(field.path, at(file, rootMark));
       }
@@ -381,6 +246,7 @@ struct Reader {
     checkAtLeast("vault.interleaveBytes", machine.dram.interleaveBytes, "l1d.lineBytes", machine.l1d.lineBytes);
     checkAtLeast("dram.nREFI", machine.dram.nREFI - 1, "dram.nRFC", machine.dram.nRFC);
     checkMesh();
+    checkHostLines();
     for (const std::string &path : order) {
       const Leaf &leaf = leaves[path];
       machine.values.push_back({path, leaf.value, leaf.unit, leaf.source, leaf.layer});
@@ -394,6 +260,15 @@ struct Reader {
          fmt::format("{} to be at least {}, which {} ({}) asks for", path, leaves[boundPath].value, boundPath,
                      leaves[boundPath].layer),
          leaves[path].value, fmt::format("raise {} or lower {}", path, boundPath));
+  }
+
+  void checkHostLines() {
+    const HostConfig &host = machine.host;
+    for (auto [path, cache] : {std::pair("host.l2.lineBytes", &host.l2), std::pair("host.l3.lineBytes", &host.l3)})
+      if (cache->lineBytes != host.l1d.lineBytes)
+        fail("NB0105", "impossible value in a machine description", leaves[path].where,
+             fmt::format("{} to equal host.l1d.lineBytes ({})", path, host.l1d.lineBytes), leaves[path].value,
+             "give all host caches one line size");
   }
 
   void checkMesh() {
@@ -447,9 +322,10 @@ std::vector<std::string> listMachines(const std::string &searchFolder) {
 
 MachineConfig loadMachine(const std::string &nameOrPath, const std::string &searchFolder,
                           const std::vector<std::pair<std::string, std::string>> &overrides) {
-  bool isPath = endsWith(nameOrPath, ".yaml") || endsWith(nameOrPath, ".yml") || nameOrPath.find('/') != std::string::npos;
-  std::filesystem::path path = isPath ? std::filesystem::path(nameOrPath)
-                                      : std::filesystem::path(searchFolder) / (nameOrPath + ".yaml");
+  bool isPath =
+      endsWith(nameOrPath, ".yaml") || endsWith(nameOrPath, ".yml") || nameOrPath.find('/') != std::string::npos;
+  std::filesystem::path path =
+      isPath ? std::filesystem::path(nameOrPath) : std::filesystem::path(searchFolder) / (nameOrPath + ".yaml");
   std::error_code error;
   if (nameOrPath.empty() || !std::filesystem::exists(path, error)) {
     std::vector<std::string> names = listMachines(searchFolder);

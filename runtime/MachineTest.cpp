@@ -107,8 +107,9 @@ TEST(MachineTest, OverrideChangesValueAndLayer) {
 }
 
 TEST(MachineTest, OptionalSecondLevelCacheIsRead) {
-  MachineConfig machine = loadMachine("nmc-64", machinesFolder,
-                                      {{"l2.sizeBytes", "65536"}, {"l2.ways", "8"}, {"l2.lineBytes", "64"}, {"l2.hitCycles", "8"}});
+  MachineConfig machine =
+      loadMachine("nmc-64", machinesFolder,
+                  {{"l2.sizeBytes", "65536"}, {"l2.ways", "8"}, {"l2.lineBytes", "64"}, {"l2.hitCycles", "8"}});
   ASSERT_TRUE(machine.l2.has_value());
   EXPECT_EQ(machine.l2->sizeBytes, 65536);
   EXPECT_THAT(messageOf("nmc-64", {{"l2.sizeBytes", "65536"}}), AllOf(HasSubstr("NB0104"), HasSubstr("l2.ways")));
@@ -137,7 +138,8 @@ TEST(MachineTest, UnknownKeyOffersTheNearest) {
   EXPECT_THAT(messageOf(edited.path()), AllOf(HasSubstr("NB0103"), HasSubstr(":36:3\n"), HasSubstr("vault.bandwithGBs"),
                                               HasSubstr("did you mean 'vault.bandwidthGBs'?")));
   EXPECT_THAT(messageOf("nmc-64", {{"vault.bandwithGBs", "5"}}),
-              AllOf(HasSubstr("NB0103"), HasSubstr("--set vault.bandwithGBs=5"), HasSubstr("did you mean 'vault.bandwidthGBs'?")));
+              AllOf(HasSubstr("NB0103"), HasSubstr("--set vault.bandwithGBs=5"),
+                    HasSubstr("did you mean 'vault.bandwidthGBs'?")));
   EXPECT_THAT(messageOf("nmc-64", {{"vault", "5"}}), HasSubstr("NB0103"));
 }
 
@@ -148,19 +150,21 @@ TEST(MachineTest, UnknownSectionOffersTheNearest) {
 
 TEST(MachineTest, MissingKeyIsNamed) {
   EditedMachine edited("  clockGHz: {value: 1.0", "  # {value: 1.0");
-  EXPECT_THAT(messageOf(edited.path()), AllOf(HasSubstr("NB0104"), HasSubstr("a value for core.clockGHz"), HasSubstr(":3:1\n")));
+  EXPECT_THAT(messageOf(edited.path()),
+              AllOf(HasSubstr("NB0104"), HasSubstr("a value for core.clockGHz"), HasSubstr(":3:1\n")));
 }
 
 TEST(MachineTest, ImpossibleValuesAreRefusedWithLineAndColumn) {
   EditedMachine edited("  count: {value: 64,", "  count: {value: -1,");
-  EXPECT_EQ(messageOf(edited.path()), "error[NB0105]: impossible value in a machine description\n"
-                                      "  where:    " +
-                                          edited.path() +
-                                          ":8:18\n"
-                                          "  expected: core.count to be positive, in cores\n"
-                                          "  actual:   -1\n"
-                                          "  fix:      correct the value; nearbank machines show NAME lists valid ones\n"
-                                          "  more:     nearbank explain NB0105");
+  EXPECT_EQ(messageOf(edited.path()),
+            "error[NB0105]: impossible value in a machine description\n"
+            "  where:    " +
+                edited.path() +
+                ":8:18\n"
+                "  expected: core.count to be positive, in cores\n"
+                "  actual:   -1\n"
+                "  fix:      correct the value; nearbank machines show NAME lists valid ones\n"
+                "  more:     nearbank explain NB0105");
 }
 
 class MachineSetTest : public testing::TestWithParam<std::tuple<const char *, const char *, const char *>> {};
@@ -171,24 +175,17 @@ TEST_P(MachineSetTest, IsRefused) {
               AllOf(HasSubstr(code), HasSubstr(std::string("--set ") + path + "=" + value), HasSubstr(path)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Values, MachineSetTest,
-                         testing::Values(std::tuple("core.count", "0", "NB0105"),
-                                         std::tuple("core.clockGHz", "0", "NB0105"),
-                                         std::tuple("vault.bandwidthGBs", "-5", "NB0105"),
-                                         std::tuple("vault.rowBytes", "300", "NB0105"),
-                                         std::tuple("vault.rowBytes", "32", "NB0105"),
-                                         std::tuple("l1d.sizeBytes", "33000", "NB0105"),
-                                         std::tuple("l1d.sizeBytes", "256", "NB0105"),
-                                         std::tuple("placement.lfmr", "1.5", "NB0105"),
-                                         std::tuple("coherence.launchNs", "-1", "NB0105"),
-                                         std::tuple("dram.nREFI", "100", "NB0105"),
-                                         std::tuple("network.meshWidth", "2", "NB0105"),
-                                         std::tuple("core.count", "many", "NB0106"),
-                                         std::tuple("core.count", "2.5", "NB0106"),
-                                         std::tuple("core.count", "", "NB0106"),
-                                         std::tuple("core.clockGHz", "nan", "NB0106"),
-                                         std::tuple("core.clockGHz", "1GHz", "NB0106"),
-                                         std::tuple("vault.bandwidthGBs", "5,10", "NB0106")));
+INSTANTIATE_TEST_SUITE_P(
+    Values, MachineSetTest,
+    testing::Values(std::tuple("core.count", "0", "NB0105"), std::tuple("core.clockGHz", "0", "NB0105"),
+                    std::tuple("vault.bandwidthGBs", "-5", "NB0105"), std::tuple("vault.rowBytes", "300", "NB0105"),
+                    std::tuple("vault.rowBytes", "32", "NB0105"), std::tuple("l1d.sizeBytes", "33000", "NB0105"),
+                    std::tuple("l1d.sizeBytes", "256", "NB0105"), std::tuple("placement.lfmr", "1.5", "NB0105"),
+                    std::tuple("coherence.launchNs", "-1", "NB0105"), std::tuple("dram.nREFI", "100", "NB0105"),
+                    std::tuple("network.meshWidth", "2", "NB0105"), std::tuple("host.l3.lineBytes", "128", "NB0105"),
+                    std::tuple("core.count", "many", "NB0106"), std::tuple("core.count", "2.5", "NB0106"),
+                    std::tuple("core.count", "", "NB0106"), std::tuple("core.clockGHz", "nan", "NB0106"),
+                    std::tuple("core.clockGHz", "1GHz", "NB0106"), std::tuple("vault.bandwidthGBs", "5,10", "NB0106")));
 
 TEST(MachineTest, ValueWithoutSourceOrUnitIsRefused) {
   EditedMachine bare("count: {value: 64, unit: \"cores\", source:", "count: 64 #");
@@ -197,8 +194,9 @@ TEST(MachineTest, ValueWithoutSourceOrUnitIsRefused) {
   EXPECT_THAT(messageOf(noUnit.path()), AllOf(HasSubstr("NB0107"), HasSubstr("no unit")));
   EditedMachine wrongUnit("{value: 1.0, unit: \"GHz\"", "{value: 1000, unit: \"MHz\"");
   EXPECT_THAT(messageOf(wrongUnit.path()), AllOf(HasSubstr("NB0107"), HasSubstr("unit \"MHz\"")));
-  EditedMachine emptySource("source: \"PIMProf (DATE'22), sniper_PIMProf config/pimprof_pim.cfg, perf_model/core frequency\"",
-                            "source: \" \"");
+  EditedMachine emptySource(
+      "source: \"PIMProf (DATE'22), sniper_PIMProf config/pimprof_pim.cfg, perf_model/core frequency\"",
+      "source: \" \"");
   EXPECT_THAT(messageOf(emptySource.path()), AllOf(HasSubstr("NB0107"), HasSubstr("no source")));
 }
 

@@ -30,14 +30,15 @@ void placeGreedy(const NestView &nest, NestDecision &decision) {
   bool isFaster = equation.isPassed;
   decision.equations.push_back(equation);
   decision.site = isFaster ? Site::Pim : Site::Host;
-  decision.reason = fmt::format("predicted PIM time {} ns (launch and return included) is {} measured host time {} ns",
-                                shortNumber(prediction.totalNs), isFaster ? "at or below" : "above", shortNumber(hostNs));
+  decision.reason =
+      fmt::format("predicted PIM time {} ns (launch and return included) is {} measured host time {} ns",
+                  shortNumber(prediction.totalNs), isFaster ? "at or below" : "above", shortNumber(hostNs));
   if (isFaster)
     decision.flip = fmt::format("a host time below {} ns, or PIM slower by {} ns", shortNumber(prediction.totalNs),
                                 shortNumber(hostNs - prediction.totalNs));
   else
-    decision.flip = fmt::format("a host time of at least {} ns, or PIM faster by {} ns", shortNumber(prediction.totalNs),
-                                shortNumber(prediction.totalNs - hostNs));
+    decision.flip = fmt::format("a host time of at least {} ns, or PIM faster by {} ns",
+                                shortNumber(prediction.totalNs), shortNumber(prediction.totalNs - hostNs));
 }
 
 } // namespace nearbank::placement

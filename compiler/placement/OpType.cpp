@@ -11,8 +11,9 @@ void placeOpType(const NestView &nest, NestDecision &decision) {
   const std::string &kind = nest.kernel.facts.kind;
   bool isListed = kind == "contraction" || kind == "convolution";
   decision.site = isListed ? Site::Pim : Site::Host;
-  decision.reason = isListed ? fmt::format("op-type places nests of kind {}", kind)
-                             : fmt::format("op-type places contractions and convolutions only; this nest is of kind {}", kind);
+  decision.reason =
+      isListed ? fmt::format("op-type places nests of kind {}", kind)
+               : fmt::format("op-type places contractions and convolutions only; this nest is of kind {}", kind);
   decision.flip = isListed ? "a policy that weighs cost, or --forbid" : "a policy that weighs cost, or --pin";
 }
 

@@ -24,8 +24,8 @@ double issueCycles(const NestFacts &facts, const CoreConfig &core) {
   const OperationCounts &operations = facts.operations;
   double iterations = double(facts.iterations);
   // A contraction's multiply and add are one fused instruction.
-  double floatInstructions = facts.kind == "contraction" || facts.kind == "convolution" ? operations.floatOps / 2
-                                                                                        : operations.floatOps;
+  double floatInstructions =
+      facts.kind == "contraction" || facts.kind == "convolution" ? operations.floatOps / 2 : operations.floatOps;
   double cycles = floatInstructions + operations.integerOps * double(core.intAluCycles) +
                   operations.divisions * double(core.fpDivCycles) +
                   operations.transcendentals * transcendentalInstructions +

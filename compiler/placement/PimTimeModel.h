@@ -10,15 +10,15 @@ namespace nearbank::placement {
 
 /// The terms of PL-3.
 struct PimTimePrediction {
-  double coresUsed = 0;     ///< Cores that get at least one parallel iteration.
-  double imbalance = 1;     ///< Longest block of iterations over the mean.
-  double issueCycles = 0;   ///< PL-3.1, over all cores.
-  double stallCycles = 0;   ///< PL-3.2, over all cores.
-  double dramBytes = 0;     ///< PL-3.3.
-  double computeNs = 0;     ///< Issue and stalls of the slowest core.
-  double bandwidthNs = 0;   ///< dramBytes over the bandwidth of all vaults.
-  double kernelNs = 0;      ///< The larger of the two.
-  double totalNs = 0;       ///< With launch and return.
+  double coresUsed = 0;   ///< Cores that get at least one parallel iteration.
+  double imbalance = 1;   ///< Longest block of iterations over the mean.
+  double issueCycles = 0; ///< PL-3.1, over all cores.
+  double stallCycles = 0; ///< PL-3.2, over all cores.
+  double dramBytes = 0;   ///< PL-3.3.
+  double computeNs = 0;   ///< Issue and stalls of the slowest core.
+  double bandwidthNs = 0; ///< dramBytes over the bandwidth of all vaults.
+  double kernelNs = 0;    ///< The larger of the two.
+  double totalNs = 0;     ///< With launch and return.
 };
 
 PimTimePrediction predictPimTime(const NestFacts &facts, const profile::NestProfile &profile,

@@ -32,8 +32,8 @@ const PolicyEntry &findPolicy(const std::string &name) {
   for (const PolicyEntry &entry : policies)
     if (name == entry.name)
       return entry;
-  throw UserError({"NB0404", "unknown policy", "--policy " + name, "one of " + joinNames(policyNames()), "'" + name + "'",
-                   fmt::format("did you mean '{}'?", nearestName(name, policyNames()))});
+  throw UserError({"NB0404", "unknown policy", "--policy " + name, "one of " + joinNames(policyNames()),
+                   "'" + name + "'", fmt::format("did you mean '{}'?", nearestName(name, policyNames()))});
 }
 
 bool isSerial(const NestFacts &facts) { return facts.parallelExtent < 2 || facts.kind == "scalar"; }
@@ -43,19 +43,21 @@ EquationRecord predictionRecord(const NestView &nest, const PimTimePrediction &p
   EquationRecord record;
   record.id = "PL-3";
   record.text = "max((issue + stall cycles) / cores used x imbalance / clock, DRAM bytes / vault bandwidth)";
-  record.inputs = {{"issueCycles", prediction.issueCycles, "cycles", "MLIR"},
-                   {"stallCycles", prediction.stallCycles, "cycles", "host profile"},
-                   {"coresUsed", prediction.coresUsed, "cores", "MLIR"},
-                   {"imbalance", prediction.imbalance, "ratio", "MLIR"},
-                   {"core.clockGHz", nest.machine.core.clockGHz, "GHz", "machine file"},
-                   {"pimDramBytes", prediction.dramBytes, "B", "host profile"},
-                   {"bandwidth", double(nest.machine.dram.vaults) * nest.machine.dram.vaultBandwidthGBs, "GB/s", "machine file"}};
+  record.inputs = {
+      {"issueCycles", prediction.issueCycles, "cycles", "MLIR"},
+      {"stallCycles", prediction.stallCycles, "cycles", "host profile"},
+      {"coresUsed", prediction.coresUsed, "cores", "MLIR"},
+      {"imbalance", prediction.imbalance, "ratio", "MLIR"},
+      {"core.clockGHz", nest.machine.core.clockGHz, "GHz", "machine file"},
+      {"pimDramBytes", prediction.dramBytes, "B", "host profile"},
+      {"bandwidth", double(nest.machine.dram.vaults) * nest.machine.dram.vaultBandwidthGBs, "GB/s", "machine file"}};
   record.value = prediction.kernelNs;
   record.threshold = record.margin = record.ratio = NAN; // It decides nothing by itself.
   return record;
 }
 
-NestDecision decide(const PolicyEntry &entry, const NestView &nest, const NestWish &wish, const std::string &pimFailure) {
+NestDecision decide(const PolicyEntry &entry, const NestView &nest, const NestWish &wish,
+                    const std::string &pimFailure) {
   NestDecision decision;
   bool isProfiled = !nest.profile.key.empty();
   if (!pimFailure.empty()) {
@@ -164,8 +166,8 @@ PlacementResult place(const PlacementInput &input) {
   result.policy = input.policy;
   for (size_t i = 0; i < program.nests.size(); ++i) {
     const NestInstance &nest = program.nests[i];
-    NestView view{nest, program.kernels[nest.kernel], profileOf(nest.kernel), input.machine,
-                  std::max(1.0, executions[nest.kernel]), programHostNs};
+    NestView view{nest,          program.kernels[nest.kernel],           profileOf(nest.kernel),
+                  input.machine, std::max(1.0, executions[nest.kernel]), programHostNs};
     std::string failure = nest.kernel < input.pimFailures.size() ? input.pimFailures[nest.kernel] : "";
     result.decisions.push_back(decide(entry, view, wishes[i], failure));
   }

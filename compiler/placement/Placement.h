@@ -37,8 +37,10 @@ struct EquationRecord {
   double value = 0;
   double threshold = 0;
   bool isPassed = false;
-  double margin = 0; ///< Distance from the threshold in the unit of both, positive on the passing side; NaN without threshold.
-  double ratio = 0;  ///< Value over threshold, inverted where small values pass: 1 is the border. Not shown where kinds differ.
+  double margin =
+      0; ///< Distance from the threshold in the unit of both, positive on the passing side; NaN without threshold.
+  double ratio =
+      0; ///< Value over threshold, inverted where small values pass: 1 is the border. Not shown where kinds differ.
 };
 
 struct NestDecision {
@@ -48,8 +50,8 @@ struct NestDecision {
   std::string suggestion; ///< What the user could do; may be empty.
   std::string flip;       ///< What would flip the decision, with numbers.
   std::vector<EquationRecord> equations;
-  double predictedPimNs = 0;       ///< PL-3 without launch and return; 0 when the nest has no profile.
-  double predictedPimTotalNs = 0;  ///< PL-3 with launch and return.
+  double predictedPimNs = 0;      ///< PL-3 without launch and return; 0 when the nest has no profile.
+  double predictedPimTotalNs = 0; ///< PL-3 with launch and return.
 };
 
 struct PlacementInput {
@@ -59,7 +61,8 @@ struct PlacementInput {
   std::string policy = "two-stage";
   std::vector<std::string> pins;    ///< Selectors of nests that go to PIM.
   std::vector<std::string> forbids; ///< Selectors of nests that stay on the host.
-  std::vector<std::string> pimFailures; ///< By kernel index: why it has no PIM code; empty text or empty vector when it has.
+  std::vector<std::string>
+      pimFailures; ///< By kernel index: why it has no PIM code; empty text or empty vector when it has.
 };
 
 struct PlacementResult {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "compiler/placement/Placement.h"
 #include "compiler/placement/DecisionJson.h"
 #include "compiler/placement/PimTimeModel.h"
-#include "compiler/placement/Placement.h"
 
 #include "runtime/Error.h"
 
@@ -28,7 +28,8 @@ protected:
     machine_.core.clockGHz = 1.0;
     machine_.thresholds = {100000, 0.0, 5.0, 0.56, 8.5};
     addNest("add_1048576_f32", "elementwise", 1 << 20, 1 << 20, "encoder.layer.1.add", "/home/me/model.py:41");
-    addNest("matmul_64x256x256_f32", "contraction", 64 * 256, 64 * 256 * 256, "encoder.layer.10.linear", "/home/me/model.py:42");
+    addNest("matmul_64x256x256_f32", "contraction", 64 * 256, 64 * 256 * 256, "encoder.layer.10.linear",
+            "/home/me/model.py:42");
     addNest("add_64_f32", "elementwise", 64, 64, "encoder.layer.1.bias", "/home/me/model.py:410");
     addNest("sum_1048576_f32", "reduction", 1, 1 << 20, "pooler", "");
 
@@ -75,8 +76,8 @@ protected:
     profile.cache.instructions = accesses + program_.kernels[kernel].facts.operations.total();
   }
 
-  PlacementResult run(const std::string &policy, std::vector<std::string> pins = {}, std::vector<std::string> forbids = {},
-                      std::vector<std::string> failures = {}) {
+  PlacementResult run(const std::string &policy, std::vector<std::string> pins = {},
+                      std::vector<std::string> forbids = {}, std::vector<std::string> failures = {}) {
     return place({program_, profiles_, machine_, policy, std::move(pins), std::move(forbids), std::move(failures)});
   }
 
@@ -174,7 +175,9 @@ TEST_F(PlacementTest, FlipNamesTheThresholdThatChangesTheDecision) {
   machine_.thresholds.lfmr = 0.56;
 
   NestDecision small = run("two-stage").decisions[2];
-  EXPECT_EQ(small.flip, "placement.workOperations at most 256 (now 100000); or 390.6 times the iterations, for example a larger batch");
+  EXPECT_EQ(
+      small.flip,
+      "placement.workOperations at most 256 (now 100000); or 390.6 times the iterations, for example a larger batch");
   machine_.thresholds.workOperations = 256;
   EXPECT_EQ(run("two-stage").decisions[2].site, pim);
 }

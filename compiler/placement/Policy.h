@@ -12,8 +12,8 @@ struct NestView {
   const NestKernel &kernel;
   const profile::NestProfile &profile; ///< Empty key when there is none.
   const MachineConfig &machine;
-  double executions = 1;      ///< Instances of the same kernel in the timed program.
-  double programHostNs = 0;   ///< Measured host time of all timed nests.
+  double executions = 1;    ///< Instances of the same kernel in the timed program.
+  double programHostNs = 0; ///< Measured host time of all timed nests.
 };
 
 /// Decides one nest that is a candidate and has PIM code. Sets site, reason, suggestion, flip and equations.

@@ -23,7 +23,8 @@ bool isSource(const std::string &source, const std::string &selector) {
   if (source == selector || source.compare(0, selector.size() + 1, selector + ":") == 0)
     return selector.find(':') != std::string::npos;
   size_t slash = source.rfind('/');
-  return slash != std::string::npos && selector.find('/') == std::string::npos && isSource(source.substr(slash + 1), selector);
+  return slash != std::string::npos && selector.find('/') == std::string::npos &&
+         isSource(source.substr(slash + 1), selector);
 }
 
 bool matches(const Program &program, const NestInstance &nest, const std::string &selector) {

@@ -117,8 +117,8 @@ std::string comparison(const EquationRecord &equation) {
 /// What the threshold would have to become for this equation to change sides.
 std::string flipOf(const EquationRecord &equation) {
   bool isSmallPassing = equation.id == "PL-2.3";
-  const char *direction = equation.isPassed ? (isSmallPassing ? "below" : "above")
-                                            : (isSmallPassing ? "at least" : "at most");
+  const char *direction =
+      equation.isPassed ? (isSmallPassing ? "below" : "above") : (isSmallPassing ? "at least" : "at most");
   return fmt::format("{} {} {} (now {})", thresholdOf(equation), direction, shortNumber(equation.value),
                      shortNumber(equation.threshold));
 }
@@ -148,7 +148,8 @@ void placeTwoStage(const NestView &nest, NestDecision &decision) {
     shown += (shown.empty() ? "" : ", ") + comparison(equation);
     flips += (flips.empty() ? "" : " and ") + flipOf(equation);
   }
-  decision.reason = fmt::format("{} ({})", isTooSmall ? "too little work to pay for a launch" : "not memory-bound", shown);
+  decision.reason =
+      fmt::format("{} ({})", isTooSmall ? "too little work to pay for a launch" : "not memory-bound", shown);
   decision.flip = flips;
   if (failed[0].id == "PL-1.1" && failed[0].value > 0)
     decision.flip += fmt::format("; or {} times the iterations, for example a larger batch",

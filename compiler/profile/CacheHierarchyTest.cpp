@@ -58,8 +58,9 @@ TEST(CacheHierarchyTest, Cm1WorkingSetHitsInTheSmallestLevelThatHoldsIt) {
     uint64_t bytes;
     bool missesL1, missesL2, missesL3;
   };
-  for (const Case &c : {Case{4096, false, false, false}, Case{8192, true, false, false}, Case{32768, true, false, false},
-                        Case{65536, true, true, false}, Case{262144, true, true, false}, Case{524288, true, true, true}}) {
+  for (const Case &c :
+       {Case{4096, false, false, false}, Case{8192, true, false, false}, Case{32768, true, false, false},
+        Case{65536, true, true, false}, Case{262144, true, true, false}, Case{524288, true, true, true}}) {
     CacheHierarchy caches(smallHost());
     sweep(caches, c.bytes, 64);
     caches.resetCounts();
@@ -204,7 +205,8 @@ TEST(CacheHierarchyTest, SinkBelongsToItsThreadAndHonoursItsLimit) {
 }
 
 TEST(CacheHierarchyTest, ModelsTensOfMillionsOfAccessesASecond) {
-  // A matrix-multiply-like mix of hits and misses. The bound is a third of what a quiet core reaches, for busy machines.
+  // A matrix-multiply-like mix of hits and misses. The bound is a third of what a quiet core reaches, for busy
+  // machines.
   HostConfig host;
   host.l1d = {32768, 8, 64, 4};
   host.l2 = {262144, 8, 64, 8};

@@ -12,12 +12,12 @@ namespace nearbank::profile {
 inline constexpr int64_t profilerVersion = 1;
 
 struct ProfileOptions {
-  int threads = 0;             ///< "All threads"; 0 means every core of this machine.
-  double budgetNs = 30e6;      ///< Measuring time per nest, one thread and all threads together.
-  int64_t minRepeats = 3;      ///< Repeats of a nest that exhausts the budget.
-  double slowNs = 100e6;       ///< A nest above this is warmed up once and repeated twice.
+  int threads = 0;                  ///< "All threads"; 0 means every core of this machine.
+  double budgetNs = 30e6;           ///< Measuring time per nest, one thread and all threads together.
+  int64_t minRepeats = 3;           ///< Repeats of a nest that exhausts the budget.
+  double slowNs = 100e6;            ///< A nest above this is warmed up once and repeated twice.
   uint64_t traceAccesses = 2000000; ///< Accesses that the cache model sees.
-  int64_t codegenVersion = 1;  ///< Of the code that is profiled; kept in the profile.
+  int64_t codegenVersion = 1;       ///< Of the code that is profiled; kept in the profile.
   /// By operand number: exclusive upper bound of the values of an integer operand that is used as an index.
   /// Integer operands of a data-dependent nest without a bound are filled with zeros.
   std::map<uint32_t, int64_t> indexBounds;

@@ -138,7 +138,8 @@ void runMatmul(void **operands, int64_t, int64_t, KernelStatus *) { static_cast<
 
 TEST(HostProfilerTest, Cm3SampledReuseDoesNotMultiplyCompulsoryMisses) {
   // The 0.5 MiB of B stay in L3: its misses happen once however many rows there are.
-  Program program = programOf({rows * depth, depth * columns, rows * columns}, rows * columns, 2.0 * rows * columns * depth);
+  Program program =
+      programOf({rows * depth, depth * columns, rows * columns}, rows * columns, 2.0 * rows * columns * depth);
   HostKernel code{runMatmul, traceMatmul, 1, rows * columns};
   ProfileOptions options = quick();
   options.traceAccesses = 100000000;
@@ -153,7 +154,8 @@ TEST(HostProfilerTest, Cm3SampledReuseDoesNotMultiplyCompulsoryMisses) {
 }
 
 TEST(HostProfilerTest, Cm1CacheSizesChangeTheProfile) {
-  Program program = programOf({rows * depth, depth * columns, rows * columns}, rows * columns, 2.0 * rows * columns * depth);
+  Program program =
+      programOf({rows * depth, depth * columns, rows * columns}, rows * columns, 2.0 * rows * columns * depth);
   HostKernel code{runMatmul, traceMatmul, 1, rows * columns};
   HostConfig tiny = testHost();
   tiny.l1d.sizeBytes = 4096;

@@ -27,8 +27,8 @@ int openCounter(uint32_t type, uint64_t config, int group) {
 } // namespace
 
 std::unique_ptr<PerfCounters> PerfCounters::open(std::string &reason) {
-  constexpr uint64_t l1ReadMiss = PERF_COUNT_HW_CACHE_L1D | (PERF_COUNT_HW_CACHE_OP_READ << 8) |
-                                  (PERF_COUNT_HW_CACHE_RESULT_MISS << 16);
+  constexpr uint64_t l1ReadMiss =
+      PERF_COUNT_HW_CACHE_L1D | (PERF_COUNT_HW_CACHE_OP_READ << 8) | (PERF_COUNT_HW_CACHE_RESULT_MISS << 16);
   std::unique_ptr<PerfCounters> counters(new PerfCounters);
   const std::pair<uint32_t, uint64_t> events[] = {{PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
                                                   {PERF_TYPE_HW_CACHE, l1ReadMiss},

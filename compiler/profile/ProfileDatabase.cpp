@@ -36,7 +36,8 @@ constexpr const char *valueColumns =
 /// Excludes other processes while a database is opened, checked and perhaps set aside.
 class OpenLock {
 public:
-  explicit OpenLock(const std::string &path) : file_(::open((path + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
+  explicit OpenLock(const std::string &path)
+      : file_(::open((path + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
     if (file_ < 0)
       failWrite(path, std::strerror(errno));
     while (flock(file_, LOCK_EX) != 0 && errno == EINTR) {
@@ -150,8 +151,9 @@ struct ProfileDatabase::Impl {
     int code = sqlite3_errcode(database);
     std::string text = sqlite3_errmsg(database);
     if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
-      throw DeviceError({"NB0402", "profile database was damaged while in use", path, "a SQLite file that no other program writes",
-                         text, "run again: the file will be set aside and a new one begun"});
+      throw DeviceError({"NB0402", "profile database was damaged while in use", path,
+                         "a SQLite file that no other program writes", text,
+                         "run again: the file will be set aside and a new one begun"});
     failWrite(path, text);
   }
 
@@ -179,18 +181,20 @@ struct ProfileDatabase::Impl {
       failWrite(path, error.message());
     for (const char *suffix : {"-wal", "-shm", "-journal"})
       std::filesystem::remove(path + suffix, error);
-    message = fmt::format("profile database {} was set aside as {} because {}; a new one was begun", path, aside, fault);
+    message =
+        fmt::format("profile database {} was set aside as {} because {}; a new one was begun", path, aside, fault);
   }
 
   void createSchema() {
-    execute(fmt::format("BEGIN IMMEDIATE;"
-                        "CREATE TABLE profiles(nest TEXT, host TEXT, indexClass TEXT, cacheConfig TEXT, threads INTEGER,"
-                        " codegenVersion INTEGER, profilerVersion INTEGER, oneThreadNs REAL, oneThreadSpreadNs REAL,"
-                        " allThreadsNs REAL, allThreadsSpreadNs REAL, repeats INTEGER, accesses REAL, l1Misses REAL,"
-                        " l2Misses REAL, l3Misses REAL, dramBytes REAL, instructions REAL, sampledShare REAL,"
-                        " cacheSource TEXT, created TEXT DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY({})) WITHOUT ROWID;"
-                        "PRAGMA application_id={}; PRAGMA user_version={}; COMMIT",
-                        keyColumns, applicationId, schemaVersion));
+    execute(
+        fmt::format("BEGIN IMMEDIATE;"
+                    "CREATE TABLE profiles(nest TEXT, host TEXT, indexClass TEXT, cacheConfig TEXT, threads INTEGER,"
+                    " codegenVersion INTEGER, profilerVersion INTEGER, oneThreadNs REAL, oneThreadSpreadNs REAL,"
+                    " allThreadsNs REAL, allThreadsSpreadNs REAL, repeats INTEGER, accesses REAL, l1Misses REAL,"
+                    " l2Misses REAL, l3Misses REAL, dramBytes REAL, instructions REAL, sampledShare REAL,"
+                    " cacheSource TEXT, created TEXT DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY({})) WITHOUT ROWID;"
+                    "PRAGMA application_id={}; PRAGMA user_version={}; COMMIT",
+                    keyColumns, applicationId, schemaVersion));
   }
 };
 
@@ -229,10 +233,11 @@ const std::string &ProfileDatabase::path() const { return impl_->path; }
 int64_t ProfileDatabase::numStale() const { return impl_->numStale; }
 
 std::optional<NestProfile> ProfileDatabase::find(const ProfileKey &key) {
-  Statement statement(impl_->database,
-                      fmt::format("SELECT codegenVersion, profilerVersion, {} FROM profiles WHERE nest=? AND host=? AND "
-                                  "indexClass=? AND cacheConfig=? AND threads=?",
-                                  valueColumns));
+  Statement statement(
+      impl_->database,
+      fmt::format("SELECT codegenVersion, profilerVersion, {} FROM profiles WHERE nest=? AND host=? AND "
+                  "indexClass=? AND cacheConfig=? AND threads=?",
+                  valueColumns));
   statement.bind(key.nest).bind(key.host).bind(key.indexClass).bind(key.cacheConfig).bind(key.threads);
   bool hasStale = false;
   int status;
@@ -287,8 +292,8 @@ void ProfileDatabase::store(const ProfileKey &key, const NestProfile &profile) {
 
 int64_t ProfileDatabase::merge(const std::string &otherPath) {
   auto failMerge = [&](const std::string &actual) {
-    throw UserError({"NB0403", "file to merge is not a profile database", otherPath, "a file that Nearbank wrote", actual,
-                     "name the profiles.sqlite of another NEARBANK_HOME"});
+    throw UserError({"NB0403", "file to merge is not a profile database", otherPath, "a file that Nearbank wrote",
+                     actual, "name the profiles.sqlite of another NEARBANK_HOME"});
   };
   if (!std::filesystem::is_regular_file(otherPath))
     failMerge("no such file");
@@ -306,8 +311,9 @@ int64_t ProfileDatabase::merge(const std::string &otherPath) {
   if (attach.bind(otherPath).step() != SQLITE_DONE)
     impl_->fail();
   int64_t before = size();
-  impl_->execute(fmt::format("INSERT OR IGNORE INTO profiles({0}, {1}) SELECT {0}, {1} FROM other.profiles; DETACH other",
-                             keyColumns, valueColumns));
+  impl_->execute(
+      fmt::format("INSERT OR IGNORE INTO profiles({0}, {1}) SELECT {0}, {1} FROM other.profiles; DETACH other",
+                  keyColumns, valueColumns));
   return size() - before;
 }
 

@@ -39,8 +39,8 @@ public:
   /// Adds the entries of another database that are absent here and returns their number.
   /// @throws UserError NB0403 when `otherPath` is not a Nearbank profile database
   int64_t merge(const std::string &otherPath);
-  int64_t size();             ///< Number of entries.
-  int64_t numStale() const;   ///< Lookups so far that met only entries of another version.
+  int64_t size();           ///< Number of entries.
+  int64_t numStale() const; ///< Lookups so far that met only entries of another version.
   const std::string &path() const;
 
 private:

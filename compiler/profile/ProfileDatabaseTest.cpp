@@ -161,7 +161,9 @@ TEST_F(ProfileDatabaseTest, ForeignDatabaseIsSetAsideUntouched) {
 }
 
 TEST_F(ProfileDatabaseTest, OtherSchemaVersionIsSetAside) {
-  { ProfileDatabase database(path_); }
+  {
+    ProfileDatabase database(path_);
+  }
   runSql("PRAGMA user_version=99");
   ProfileDatabase database(path_);
   EXPECT_THAT(database.message(), HasSubstr("schema version 99, not 1"));

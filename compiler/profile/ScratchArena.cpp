@@ -177,7 +177,8 @@ void ScratchArena::fill(const Buffer &buffer) {
     return;
   }
   size_t count = std::min<uint64_t>(bytes / bytesOf(buffer.type) + 1, patternElements);
-  std::vector<std::byte> block = pattern(buffer.type, buffer.index + 1, buffer.isIndex, buffer.indexBound, buffer.indexClass, count);
+  std::vector<std::byte> block =
+      pattern(buffer.type, buffer.index + 1, buffer.isIndex, buffer.indexBound, buffer.indexClass, count);
   for (uint64_t done = 0; done < bytes; done += block.size())
     std::memcpy(target + done, block.data(), std::min<uint64_t>(block.size(), bytes - done));
 }

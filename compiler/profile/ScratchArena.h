@@ -36,9 +36,9 @@ public:
 
 private:
   struct Buffer {
-    uint32_t index = 0;  ///< Into Program::buffers.
+    uint32_t index = 0;          ///< Into Program::buffers.
     uint64_t begin = 0, end = 0; ///< Part of the program buffer that is here.
-    uint64_t offset = 0; ///< In the arena.
+    uint64_t offset = 0;         ///< In the arena.
     bool reads = false, writes = false, isIndex = false;
     int64_t indexBound = 0; ///< 0 when unknown.
     uint64_t distinct = 0;

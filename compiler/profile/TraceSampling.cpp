@@ -11,8 +11,8 @@ namespace nearbank::profile {
 namespace {
 
 constexpr int64_t maxWindows = 8;
-constexpr uint64_t hardLimitFactor = 4;   ///< Accesses over this many budgets are counted, not modelled.
-constexpr double residentShare = 0.8;     ///< A footprint below this share of a level's size stays in it.
+constexpr uint64_t hardLimitFactor = 4; ///< Accesses over this many budgets are counted, not modelled.
+constexpr double residentShare = 0.8;   ///< A footprint below this share of a level's size stays in it.
 
 /// Runs parts of the trace code against one cache hierarchy and keeps what each part added.
 class Tracer {

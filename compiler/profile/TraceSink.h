@@ -33,7 +33,7 @@ public:
   }
   void addOperations(int64_t count) { operations_ += uint64_t(count); }
 
-  uint64_t accesses() const { return accesses_; }     ///< All accesses reported.
+  uint64_t accesses() const { return accesses_; } ///< All accesses reported.
   uint64_t operations() const { return operations_; }
   bool isOverLimit() const { return accesses_ > limit_; }
   void setLimit(uint64_t limit) { limit_ = limit; }

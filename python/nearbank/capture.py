@@ -212,9 +212,26 @@ def _trace(graph_module, arguments, names, num_state, training):
     return _flat_outputs(joint, metadata, names, arguments)
 
 
+def _remove_effect_tokens(graph, count: int) -> int:
+    """Call operators with side effects directly; the graph's order already is the order of effects."""
+    for node in list(graph.nodes):
+        if node.target is not torch.ops.higher_order.with_effects:
+            continue
+        token, operator, *args = node.args
+        with graph.inserting_before(node):
+            call = graph.call_function(operator, tuple(args), node.kwargs)
+        call.meta = {**node.meta, "val": node.meta["val"][1:] if len(node.meta["val"]) > 2 else node.meta["val"][-1]}
+        for user in list(node.users):
+            user.replace_all_uses_with(token if user.args[1] == 0 else call)
+            graph.erase_node(user)
+        graph.erase_node(node)
+    return count
+
+
 def _flat_outputs(joint, metadata, names, arguments):
     """Drop tangents and None outputs; name what is left."""
     graph = joint.graph
+    tokens = _remove_effect_tokens(graph, len(metadata.tokens))
     output = next(node for node in graph.nodes if node.op == "output")
     values = pytree.tree_leaves(list(output.args), is_leaf=lambda leaf: leaf is None)
     mutated = [i for i, info in enumerate(metadata.input_info) if info.mutates_data]
@@ -222,10 +239,10 @@ def _flat_outputs(joint, metadata, names, arguments):
     labels = [f"new value of {names[i]}" for i in mutated]
     labels += [f"output{i}" for i in range(num_outputs)]
     labels += [f"grad of {name}" for name in names]
-    kept = [(label, value) for label, value in zip(labels, values, strict=False) if value is not None]
+    kept = [(label, value) for label, value in zip(labels, values[tokens:], strict=False) if value is not None]
     output.args = (tuple(value for _, value in kept),)
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    for node in placeholders[len(arguments) :]:
+    for node in placeholders[:tokens] + placeholders[tokens + len(arguments) :]:
         graph.erase_node(node)
     graph.set_codegen(torch.fx.graph.CodeGen())
     graph.eliminate_dead_code()

@@ -238,11 +238,19 @@ def _describe_error(error: BaseException, log: str) -> dict:
     first = next((line for line in errors if line.strip()), "unknown error").strip()
     return {
         "kind": "error",
-        "message": first.splitlines()[0][:300],
+        "message": _readable(first.splitlines()[0])[:300],
         "ops": list(dict.fromkeys(ops)),
         "nodes": list(dict.fromkeys(nodes)),
         "details": details[:20000],
     }
+
+
+def _readable(message: str) -> str:
+    """Say what the usual diagnostics mean: an operator has no lowering."""
+    if not message.startswith("failed to legalize operation 'torch."):
+        return message
+    operator = re.search(r"torch\.((?!operator|constant)\w+\.\w+)", message)
+    return f"torch-mlir has no lowering for {operator[1]}" if operator else "torch-mlir has no lowering for it"
 
 
 def _lower(gm, node_locations: bool) -> str:

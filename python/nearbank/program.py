@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import fx
 
-from nearbank.errors import IndexRangeError, NearbankError, make_error
+from nearbank.errors import IndexRangeError, InternalError, NearbankError, make_error
 from nearbank.fixups import normalize
 from nearbank.rundoc import NestNumbering, quantity
 from nearbank.settings import Settings
-from nearbank.splitting import split
+from nearbank.splitting import Refused, split
 
 _DTYPES = {
     "f64": torch.float64,
@@ -59,9 +59,9 @@ class CompiledPiece:
         self._input_values = [node.meta["val"] for node in placeholders]
         self._output_dtypes = [node.meta["val"].dtype for node in results]
 
-    def plan(self, options: dict) -> dict:
+    def plan(self, options: dict, progress) -> dict:
         """Profile and place; `options` as the core's ``Program.plan`` takes them."""
-        return json.loads(self.program.plan(json.dumps(options)))
+        return json.loads(self.program.plan(json.dumps(options), lambda *state: progress(*state)))
 
     def run(self, arguments: list[torch.Tensor], options: dict) -> tuple[list[torch.Tensor], dict]:
         """Execute on CPU tensors; return results and the core's record."""
@@ -83,6 +83,9 @@ class CompiledPiece:
     def _output(output, tensors, buffers) -> torch.Tensor:
         if output.get("outputSlot") is not None:
             base, is_own = buffers[output["outputSlot"]], True
+        elif output.get("constant") is not None:
+            data = torch.tensor(output["constant"], dtype=torch.uint8)
+            base, is_own = data.view(_DTYPES[output["elementType"]]), True
         else:
             base, is_own = tensors[output["argumentIndex"]].view(-1), False
         view = base.as_strided(output["sizes"], output["strides"], output.get("elementOffset", 0))
@@ -131,9 +134,6 @@ class CompiledGraph:
         self.progress("import", 0, 0)
         started = time.perf_counter_ns()
         self.normal = normalize(gm)
-        self.split = split(self.normal.graph_module)
-        self.import_time = quantity(time.perf_counter_ns() - started, "ns", "measured")
-        self._refuse_eager_ops()
         names = [node.name for node in self.normal.graph_module.graph.nodes if node.op == "placeholder"]
         self._arguments = names
         self._results = [
@@ -143,7 +143,11 @@ class CompiledGraph:
         shown += names[len(shown) :]
         first_constant = len(names) - len(self.normal.constants)
         fixed = {names[i] for i in parameters} | set(names[first_constant:])
-        self.pieces = self._compile(fixed, dict(zip(names, shown, strict=True)))
+        shown_names = dict(zip(names, shown, strict=True))
+        self.split = split(self.normal.graph_module, lambda piece: self._compile(piece, fixed, shown_names))
+        self.import_time = quantity(time.perf_counter_ns() - started, "ns", "measured")
+        self._refuse_eager_ops()
+        self.pieces = [piece if piece.program is None else piece.program for piece in self.split.pieces]
         self._last_use = self._find_last_uses()
         self.plan_document: dict[str, Any] | None = None
         self.record: dict[str, Any] | None = None
@@ -166,22 +170,21 @@ class CompiledGraph:
             fix="rewrite the line, or let it run in eager PyTorch on the host (on_unsupported=host)",
         )
 
-    def _compile(self, fixed: set[str], shown: dict[str, str]) -> list:
-        pieces = []
-        for number, piece in enumerate(self.split.pieces):
-            self.progress("compile", number, len(self.split.pieces))
-            if piece.text is None:
-                pieces.append(piece)
-                continue
-            options = {
-                "name": self.name if len(self.split.pieces) == 1 else f"{self.name}.{number}",
-                "parameters": [i for i, name in enumerate(piece.inputs) if name in fixed],
-                "argNames": [shown.get(name, name) for name in piece.inputs],
-                "machine": self.settings.machine,
-                "set": [list(pair) for pair in self.settings.set],
-            }
-            pieces.append(CompiledPiece(piece, options))
-        return pieces
+    def _compile(self, piece, fixed: set[str], shown: dict[str, str]) -> CompiledPiece:
+        self.progress("compile", 0, 0)
+        options = {
+            "name": self.name,
+            "parameters": [i for i, name in enumerate(piece.inputs) if name in fixed],
+            "argNames": [shown.get(name, name) for name in piece.inputs],
+            "machine": self.settings.machine,
+            "set": [list(pair) for pair in self.settings.set],
+        }
+        try:
+            return CompiledPiece(piece, options)
+        except NearbankError as error:
+            if isinstance(error, InternalError) or error.report.code.startswith("NB02"):
+                raise Refused(error.report.actual or error.report.title) from error
+            raise
 
     def _find_last_uses(self) -> list[list[str]]:
         kept, last_use = set(self._results), []
@@ -208,7 +211,6 @@ class CompiledGraph:
         numbering.check(self.settings.pin + self.settings.forbid)
         plans = []
         for number, piece in enumerate(self.compiled_pieces):
-            self.progress("profile and place", number, len(self.compiled_pieces))
             plans.append(
                 piece.plan(
                     {
@@ -218,7 +220,8 @@ class CompiledGraph:
                         "pin": numbering.selectors(self.settings.pin, number),
                         "forbid": numbering.selectors(self.settings.forbid, number),
                         "simulate": self.settings.simulate,
-                    }
+                    },
+                    self.progress,
                 )
             )
         self.numbering = numbering

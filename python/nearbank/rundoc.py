@@ -116,7 +116,10 @@ class NestNumbering:
         for plan in plans:
             for name, value in plan["summary"].items():
                 summary.setdefault(name, value)
-        return {"nests": nests, "summary": summary, "remarks": remarks}
+        if not remarks:
+            remarks = [_remark(nest) for nest in nests]
+        crossings = self._renumbered(plans, "crossings")
+        return {"nests": nests, "summary": summary, "remarks": remarks, "crossings": crossings}
 
     def merge_records(self, records: list[dict]) -> dict[str, Any]:
         """Merge what one execution of each piece reported."""
@@ -125,12 +128,31 @@ class NestNumbering:
             "crossings": [],
             "wallTime": _sum([r.get("wallTime") for r in records]),
         }
-        for number, record in enumerate(records):
-            for name in ("launches", "crossings"):
-                merged[name] += [
-                    {**entry, "nest": self._renumber(entry.get("nest"), number)} for entry in record.get(name, [])
-                ]
+        for name in ("launches", "crossings"):
+            merged[name] = self._renumbered(records, name)
         return merged
+
+    def _renumbered(self, documents: list[dict], name: str) -> list[dict]:
+        return [
+            {**entry, "nest": self._renumber(entry.get("nest"), number)}
+            for number, document in enumerate(documents)
+            for entry in document.get(name, [])
+        ]
+
+
+def _remark(nest: dict) -> dict[str, Any]:
+    """The decision on a nest as a remark: status, sentence, and its numbers with the unit in the key."""
+    why = nest.get("why") or {}
+    values = {}
+    for equation in why.get("equations", []):
+        for entry in equation.get("inputs", []):
+            values[f"{entry['name']} [{entry['unit']}]" if entry.get("unit") else entry["name"]] = entry["value"]
+    return {
+        "status": why.get("status", "KeptOnHost"),
+        "nest": nest["id"],
+        "message": why.get("reason", ""),
+        "args": {**values, "suggestion": why.get("suggestion", "")},
+    }
 
 
 def _sum(quantities):
@@ -181,7 +203,7 @@ def run_entry(graph, spec: str, simulate: str) -> dict[str, Any]:
         "summary": summary,
         "nests": nests,
         "launches": record.get("launches", []),
-        "crossings": record.get("crossings", []),
+        "crossings": record.get("crossings") or plan["crossings"],
         "eagerOps": [op.to_dict() for op in graph.split.eager_ops],
         "remarks": plan["remarks"],
     }

@@ -7,6 +7,8 @@ functions return NotImplemented and the operator runs in eager PyTorch.
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 aten = torch.ops.aten
@@ -78,6 +80,34 @@ def scatter_add(x, dim, index, src):
         return x + torch.where(index == _places(x, dim), src, zero)
     sources = src.movedim(dim, -1).unsqueeze(dim)
     return x + torch.where(_hits(x, dim, index), sources, zero).sum(-1, dtype=x.dtype)
+
+
+def scatter_reduce(x, dim, index, src, reduce, *, include_self=True):
+    """aten.scatter_reduce: sum, prod, mean, amax or amin over the sources that hit an element."""
+    dim = dim % max(x.dim(), 1)
+    if not _is_selectable(x, dim, index) or x.numel() * index.shape[dim] > COMPARISON_LIMIT or x.dtype == torch.bool:
+        return NotImplemented
+    if src.shape != index.shape:
+        src = src[tuple(slice(0, n) for n in index.shape)]
+    hits = _hits(x, dim, index)
+    limits = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
+    lowest, highest = (-math.inf, math.inf) if x.is_floating_point() else (limits.min, limits.max)
+    neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": lowest, "amin": highest}[reduce]
+    start = torch.full((), neutral, dtype=x.dtype, device=x.device)
+    found = torch.where(hits, src.movedim(dim, -1).unsqueeze(dim), start)
+    own = x if include_self else torch.where(hits.any(-1), start, x)
+    if reduce == "amax":
+        return torch.maximum(own, found.amax(-1))
+    if reduce == "amin":
+        return torch.minimum(own, found.amin(-1))
+    if reduce == "prod":
+        return own * found.prod(-1, dtype=x.dtype)
+    total = own + found.sum(-1, dtype=x.dtype)
+    if reduce == "sum":
+        return total
+    count = hits.sum(-1) + (1 if include_self else 0)
+    count = count.clamp(min=1)
+    return total / count.to(x.dtype) if x.is_floating_point() else torch.div(total, count, rounding_mode="floor")
 
 
 def _add_rows(size, index, rows):
@@ -190,6 +220,7 @@ DECOMPOSITIONS = {
     aten.scatter.src: scatter_src,
     aten.scatter.value: scatter_value,
     aten.scatter_add.default: scatter_add,
+    aten.scatter_reduce.two: scatter_reduce,
     aten.embedding_dense_backward.default: embedding_dense_backward,
     aten.index_put.default: index_put,
     aten._index_put_impl.default: lambda x, indices, values, accumulate=False, unsafe=False: index_put(

@@ -10,7 +10,7 @@ from typing import Any
 from nearbank import rundoc, specs
 from nearbank.errors import make_error
 from nearbank.report import Report
-from nearbank.settings import Settings
+from nearbank.settings import Settings, check_machine
 
 #: An eager pass is timed until this many seconds have gone by, at most `_EAGER_REPEATS` times.
 _EAGER_SECONDS = 3.0
@@ -89,6 +89,7 @@ def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
     # An unknown machine or a wrong machine file is reported before anything slow is done.
     rundoc.machine_values(settings.machine, settings.set)
 
+    check_machine(settings)
     progress("load", 0, 0)
     model = specs.load(spec, example_inputs, **loading)
     from nearbank.capture import capture

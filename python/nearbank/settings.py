@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nearbank.errors import make_error, unknown_name
+from nearbank.errors import make_error, nearest, unknown_name
 
+#: Placement policies, in the order of the documentation.
+POLICIES = ("two-stage", "cpu-only", "pim-only", "op-type", "greedy")
 _SIMULATE = ("exact", "none")
 _ON_UNSUPPORTED = ("host", "error")
 
@@ -73,7 +76,7 @@ class Settings:
         Raises
         ------
         nearbank.errors.UserError
-            NB0204 unknown option, NB0208 value that is not valid.
+            NB0204 unknown option, NB0208 value that is not valid, NB0404 unknown policy.
         """
         known = [entry.name for entry in dataclasses.fields(cls)]
         for name in options:
@@ -100,6 +103,18 @@ class Settings:
                     choices,
                     where=f"{where}, option {name}",
                 )
+        policy = values.get("policy", "two-stage")
+        if policy not in POLICIES:
+            close = nearest(str(policy), POLICIES)
+            raise make_error(
+                "user",
+                "NB0404",
+                "unknown policy",
+                where=f"--policy {policy}",
+                expected=f"one of {', '.join(POLICIES)}",
+                actual=repr(policy),
+                fix=f"did you mean {close!r}?" if close else "",
+            )
         threads = values.get("threads", 0)
         if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
             raise _invalid("threads", threads, "a non-negative integer", where)
@@ -130,6 +145,27 @@ class Settings:
     def database(self) -> str:
         """Path of the profile database; its folder is made by who opens it."""
         return self.db or os.path.join(home_folder(), "profiles.sqlite")
+
+
+def check_machine(settings: Settings) -> None:
+    """Read the machine before anything slow happens.
+
+    Parameters
+    ----------
+    settings : Settings
+        Whose ``machine`` and ``set`` are read.
+
+    Raises
+    ------
+    nearbank.errors.UserError
+        NB01xx when the machine is unknown or its file is wrong.
+    """
+    try:
+        import nearbank._core
+    except ImportError:
+        # CompiledGraph reports what is missing when a program is really needed.
+        return
+    nearbank._core.show_machine(settings.machine, json.dumps([list(pair) for pair in settings.set]))
 
 
 def home_folder() -> str:

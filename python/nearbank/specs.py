@@ -62,7 +62,7 @@ def load(spec, example_inputs=None, *, batch: int | None = None, dtype: str | No
     Raises
     ------
     nearbank.errors.UserError
-        NB0201 not found, NB0202 not a module with its inputs, NB0208 value that is not valid, NB0210 the function
+        NB0201 not found, NB0202 not a module with its inputs, NB0208 value that is not valid, NB0211 the function
         raised.
     """
     if dtype is not None and dtype not in DTYPES:
@@ -177,7 +177,7 @@ def _call(function, spec: str):
         place = f"{user[-1].filename}:{user[-1].lineno}" if user else spec
         raise make_error(
             "user",
-            "NB0210",
+            "NB0211",
             "the model's own code raised an exception",
             where=place,
             actual="".join(traceback.format_exception(error.with_traceback(_skip_own(error)))).rstrip(),

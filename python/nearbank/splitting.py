@@ -51,6 +51,12 @@ _VIEWS = {
 }
 # node signature -> reason why it cannot be imported alone ("" when it can). Shared by all graphs of the process.
 _probe_cache: dict[tuple, str] = {}
+# Signatures that went through the compiler alone, too.
+_compiled_alone: set[tuple] = set()
+
+
+class Refused(Exception):
+    """The compiler cannot take a piece; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +85,15 @@ class Piece:
         Names of values of the whole graph.
     text : str or None
         MLIR text; None when the piece runs in eager PyTorch.
+    program : object
+        What the compile function of `split` returned for it.
     """
 
     graph_module: fx.GraphModule
     inputs: list[str]
     outputs: list[str]
     text: str | None = None
+    program: object = None
 
 
 @dataclass
@@ -96,13 +105,15 @@ class SplitGraph:
     sources: list = field(default_factory=list)
 
 
-def split(gm: fx.GraphModule) -> SplitGraph:
+def split(gm: fx.GraphModule, compile_piece=None) -> SplitGraph:
     """Split a normalised graph into compiled and eager pieces.
 
     Parameters
     ----------
     gm : torch.fx.GraphModule
         As `nearbank.fixups.normalize` returns it.
+    compile_piece : callable, optional
+        Compiles a `Piece` with its text; raises `Refused` when the compiler cannot take it.
 
     Returns
     -------
@@ -114,18 +125,31 @@ def split(gm: fx.GraphModule) -> SplitGraph:
         pieces, nodes_of = _cut(gm, reasons)
         todo = [i for i, piece in enumerate(pieces) if nodes_of[i] is not None]
         results = import_graphs([pieces[i].graph_module for i in todo])
-        failed = False
+        failures = {i: failure for i, result in zip(todo, results, strict=True) if (failure := result.failure)}
         for i, result in zip(todo, results, strict=True):
-            if result.failure is None:
-                pieces[i].text = result.text
-                continue
-            failed = True
-            reasons.update(_blame(pieces[i].graph_module, nodes_of[i], result.failure))
+            pieces[i].text = result.text
+        # Compiled only once nothing has to be cut again.
+        if not failures and compile_piece is not None:
+            failures = _compile(pieces, compile_piece)
+        for i, failure in failures.items():
+            reasons.update(_blame(pieces[i].graph_module, nodes_of[i], failure, compile_piece))
+        failed = bool(failures)
         if not failed:
             break
     else:
         raise AssertionError("splitting did not converge")
     return SplitGraph(pieces, *_remark(gm, reasons))
+
+
+def _compile(pieces, compile_piece) -> dict[int, ImportFailure]:
+    for i, piece in enumerate(pieces):
+        if piece.text is None:
+            continue
+        try:
+            piece.program = compile_piece(piece)
+        except Refused as refusal:
+            return {i: ImportFailure("refused", str(refusal))}
+    return {}
 
 
 def _remark(gm, reasons):
@@ -228,10 +252,10 @@ def _extract(gm, nodes) -> Piece:
     return Piece(fx.GraphModule(gm, graph), inputs, [node.name for node in outputs])
 
 
-def _blame(piece: fx.GraphModule, nodes, failure: ImportFailure) -> dict:
+def _blame(piece: fx.GraphModule, nodes, failure: ImportFailure, compile_piece) -> dict:
     """Find the nodes that cannot be imported: each distinct one alone, else by the diagnostics, else all."""
     blamed = {}
-    _probe(nodes)
+    _probe(nodes, compile_piece if failure.kind == "refused" else None)
     for node in nodes:
         reason = _probe_cache.get(_signature(node), "")
         if reason:
@@ -260,15 +284,24 @@ def _signature(node: fx.Node) -> tuple:
     return (str(node.target), key(node.args), kwargs)
 
 
-def _probe(nodes) -> None:
-    """Import each distinct node alone, unless that was tried before."""
+def _probe(nodes, compile_piece) -> None:
+    """Import, and compile where that failed, each distinct node alone, unless that was tried before."""
     todo = {}
     for node in nodes:
-        if node.target is not operator.getitem and _signature(node) not in _probe_cache:
+        is_known = _signature(node) in _probe_cache and (compile_piece is None or _signature(node) in _compiled_alone)
+        if node.target is not operator.getitem and not is_known:
             todo.setdefault(_signature(node), node)
-    results = import_graphs([_single(node) for node in todo.values()])
-    for signature, result in zip(todo, results, strict=True):
+    graphs = [_single(node) for node in todo.values()]
+    for signature, graph, result in zip(todo, graphs, import_graphs(graphs), strict=True):
         _probe_cache[signature] = result.failure.message if result.failure else ""
+        if compile_piece is None or result.failure:
+            continue
+        _compiled_alone.add(signature)
+        inputs = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+        try:
+            compile_piece(Piece(graph, inputs, [], result.text))
+        except Refused as refusal:
+            _probe_cache[signature] = str(refusal)
 
 
 def _single(node: fx.Node) -> fx.GraphModule:

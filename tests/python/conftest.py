@@ -38,7 +38,7 @@ def fake_core(monkeypatch):
             self.layout = {"nests": []}
             pieces.append(self)
 
-        def plan(self, options):
+        def plan(self, options, progress):
             self.plan_options = options
             return {"nests": [], "summary": {}, "remarks": []}
 

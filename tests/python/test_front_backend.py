@@ -100,6 +100,30 @@ def test_a_piece_that_only_fails_as_a_whole_runs_in_eager(fake_core, monkeypatch
     assert {op.reason for op in graphs()[0].split.eager_ops} == {"RuntimeError: too much at once"}
 
 
+def test_what_the_compiler_refuses_runs_in_eager(fake_core, monkeypatch):
+    from nearbank import program
+
+    build = program.CompiledPiece.__init__
+
+    def refuse(self, piece, options):
+        if "math.tanh" in piece.text:
+            raise make_error("user", "NB0202", "the program breaks the input contract", actual="tanh is too much")
+        build(self, piece, options)
+
+    monkeypatch.setattr(program.CompiledPiece, "__init__", refuse)
+    monkeypatch.setattr(splitting, "_compiled_alone", set())
+
+    class Tanh(nn.Module):
+        def forward(self, x):
+            return (x * 2).tanh() + 1
+
+    x = torch.randn(3, 9)
+    torch.testing.assert_close(compiled(Tanh())(x), Tanh()(x))
+    (graph,) = graphs()
+    assert [(op.op, op.reason) for op in graph.split.eager_ops] == [("aten.tanh", "tanh is too much")]
+    assert [piece.program is not None for piece in graph.split.pieces] == [True, False, True]
+
+
 def test_on_unsupported_error_names_operator_line_and_remedy(fake_core):
     with pytest.raises(Exception) as info, torch.no_grad():
         compiled(SortsInTheMiddle(), on_unsupported="error")(torch.randn(3, 8))

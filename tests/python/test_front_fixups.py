@@ -140,6 +140,16 @@ def test_scatters_equal_eager(places):
     torch.testing.assert_close(scatters.scatter_add(x, 1, repeated, source), x.scatter_add(1, repeated, source))
 
 
+@pytest.mark.parametrize("include_self", [False, True])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_scatter_reductions_equal_eager(reduce, include_self, dtype):
+    x, source = torch.randn(3, 6).mul(9).to(dtype), torch.randn(3, 4).mul(9).to(dtype)
+    index = torch.randint(0, 6, (3, 4))
+    mine = scatters.scatter_reduce(x, 1, index, source, reduce, include_self=include_self)
+    torch.testing.assert_close(mine, x.scatter_reduce(1, index, source, reduce, include_self=include_self))
+
+
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 def test_index_put_equals_eager(accumulate, dtype):

@@ -76,6 +76,8 @@ struct NestFacts {
   bool hasReduction = false;
   bool isDataDependent = false; ///< Addresses depend on loaded values.
   ElementType computeType = ElementType::F32; ///< Type of the main arithmetic.
+  /// By operand number: exclusive upper bound of integer operands that index other operands.
+  std::map<uint32_t, int64_t> indexBounds;
   /// Arithmetic per distinct byte, operations per byte.
   double intensity() const {
     double bytes = bytesRead + bytesWritten;

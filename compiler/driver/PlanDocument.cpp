@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/driver/Documents.h"
+
+#include "compiler/placement/DecisionJson.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+namespace nearbank::driver {
+
+using Json = nlohmann::ordered_json;
+
+/// A quantity: value, unit and kind. Values that are no numbers are null.
+static Json quantity(double value, const char *unit, const char *kind) {
+  return {{"value", std::isfinite(value) ? Json(value) : Json(nullptr)}, {"unit", unit}, {"kind", kind}};
+}
+
+static Json factsJson(const NestFacts &facts) {
+  const OperationCounts &counts = facts.operations;
+  return {{"tripCounts", facts.tripCounts},
+          {"iteratorTypes", facts.iteratorTypes},
+          {"iterations", facts.iterations},
+          {"parallelExtent", facts.parallelExtent},
+          {"operations",
+           {{"floatOps", counts.floatOps},
+            {"divisions", counts.divisions},
+            {"transcendentals", counts.transcendentals},
+            {"integerOps", counts.integerOps},
+            {"conversions", counts.conversions},
+            {"loads", counts.loads},
+            {"stores", counts.stores},
+            {"total", counts.total()}}},
+          {"bytesRead", facts.bytesRead},
+          {"bytesWritten", facts.bytesWritten},
+          {"intensity", facts.intensity()},
+          {"accessMaps", facts.accessMaps},
+          {"dataDependent", facts.isDataDependent},
+          {"computeType", nameOf(facts.computeType)}};
+}
+
+static Json profileJson(const profile::NestProfile &profile, const NestFacts &facts) {
+  if (profile.key.empty())
+    return nullptr;
+  // Cache figures come from a model or from counters; the kind says which.
+  const char *kind = profile.cacheSource == "perf-event" ? "measured" : "modelled";
+  double bytes = profile.cache.dramBytes;
+  return {{"oneThreadTime", quantity(profile.oneThreadNs, "ns", "measured")},
+          {"oneThreadSpread", quantity(profile.oneThreadSpreadNs, "ns", "measured")},
+          {"allThreadsTime", quantity(profile.allThreadsNs, "ns", "measured")},
+          {"allThreadsSpread", quantity(profile.allThreadsSpreadNs, "ns", "measured")},
+          {"threads", profile.threads},
+          {"repeats", profile.repeats},
+          {"mpki", quantity(profile.cache.mpki(), "misses/kilo-instruction", kind)},
+          {"lfmr", quantity(profile.cache.lfmr(), "ratio", kind)},
+          {"l1Misses", quantity(profile.cache.l1Misses, "count", kind)},
+          {"l3Misses", quantity(profile.cache.l3Misses, "count", kind)},
+          {"dramBytes", quantity(bytes, "B", kind)},
+          {"dramIntensity", quantity(bytes > 0 ? facts.operations.total() / bytes : INFINITY, "operations/B", kind)},
+          {"sampledShare", profile.cache.sampledShare},
+          {"source", profile.cacheSource}};
+}
+
+static Json crossingsJson(const Program &program, const std::vector<CrossingRecord> &crossings) {
+  Json result = Json::array();
+  for (const CrossingRecord &crossing : crossings)
+    result.push_back({{"nest", crossing.nest < program.nests.size() ? Json(program.nests[crossing.nest].id) : Json(nullptr)},
+                      {"kind", crossing.kind},
+                      {"buffer", crossing.buffer >= 0 ? Json(program.buffers[crossing.buffer].name) : Json(nullptr)},
+                      {"bytes", crossing.bytes},
+                      {"time", quantity(crossing.timeNs, "ns", "modelled")}});
+  return result;
+}
+
+static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
+  const NestInstance &nest = program.nests[index];
+  const NestKernel &kernel = program.kernels[nest.kernel];
+  const profile::NestProfile &profile = plan.profiles[nest.kernel];
+  const placement::NestDecision &decision = plan.placement.decisions[index];
+  bool isOnPim = plan.sites[index] == Site::Pim;
+  const std::optional<PimTiming> &simulated = plan.simulated[nest.kernel];
+  return {{"id", nest.id},
+          {"key", kernel.key},
+          {"kernel", kernel.name},
+          {"where", isOnPim ? "pim" : "host"},
+          {"source", nest.source},
+          {"modulePath", nest.modulePath},
+          {"torchOp", nest.torchOp},
+          {"kind", kernel.facts.kind},
+          {"hoisted", nest.isHoisted},
+          {"hostTime", profile.key.empty() ? Json(nullptr) : quantity(profile.allThreadsNs, "ns", "measured")},
+          {"pimTime", simulated ? quantity(simulated->timeNs, "ns", "simulated") : Json(nullptr)},
+          {"predictedPimTime",
+           decision.predictedPimNs > 0 ? quantity(decision.predictedPimNs, "ns", "predicted") : Json(nullptr)},
+          {"facts", factsJson(kernel.facts)},
+          {"profile", profileJson(profile, kernel.facts)},
+          {"why", Json::parse(placement::decisionJson(decision))}};
+}
+
+/// Sums over the timed (not hoisted) nests.
+static Json summaryJson(const Program &program, const Plan &plan) {
+  double host = 0, hostOfHost = 0, hostOfPim = 0, predicted = 0, simulated = 0, dramBytes = 0, crossing = 0, link = 0;
+  int64_t onPim = 0, onHost = 0, hoisted = 0;
+  bool isAllSimulated = true;
+  for (size_t i = 0; i < program.nests.size(); ++i) {
+    const NestInstance &nest = program.nests[i];
+    bool isOnPim = plan.sites[i] == Site::Pim;
+    (isOnPim ? onPim : onHost) += 1;
+    hoisted += nest.isHoisted;
+    if (nest.isHoisted)
+      continue;
+    const profile::NestProfile &profile = plan.profiles[nest.kernel];
+    host += profile.allThreadsNs;
+    (isOnPim ? hostOfPim : hostOfHost) += profile.allThreadsNs;
+    dramBytes += profile.cache.dramBytes;
+    if (!isOnPim)
+      continue;
+    predicted += plan.placement.decisions[i].predictedPimNs;
+    if (plan.simulated[nest.kernel])
+      simulated += plan.simulated[nest.kernel]->timeNs;
+    else
+      isAllSimulated = false;
+  }
+  for (const CrossingRecord &record : plan.crossings) {
+    crossing += record.timeNs;
+    link += record.bytes;
+  }
+  return {{"numNests", program.nests.size()},
+          {"distinctNests", program.kernels.size()},
+          {"nestsOnPim", onPim},
+          {"nestsOnHost", onHost},
+          {"nestsHoisted", hoisted},
+          {"hostTime", quantity(host, "ns", "measured")},
+          {"hostTimeOfHostNests", quantity(hostOfHost, "ns", "measured")},
+          {"hostTimeOfPimNests", quantity(hostOfPim, "ns", "measured")},
+          {"pimTime", isAllSimulated ? quantity(simulated, "ns", "simulated") : Json(nullptr)},
+          {"predictedPimTime", quantity(predicted, "ns", "predicted")},
+          {"crossingTime", quantity(crossing, "ns", "modelled")},
+          {"linkBytes", quantity(link, "B", "counted")},
+          {"hostDramBytes", quantity(dramBytes, "B", "modelled")},
+          {"profiledNests", plan.profiledKernels},
+          {"reusedProfiles", plan.reusedKernels}};
+}
+
+std::string planJson(const CompiledProgram &compiled, const Plan &plan) {
+  const Program &program = compiled.program();
+  Json document = {{"policy", plan.placement.policy}, {"machine", compiled.machine().name}};
+  document["summary"] = summaryJson(program, plan);
+  document["nests"] = Json::array();
+  for (uint32_t i = 0; i < program.nests.size(); ++i)
+    document["nests"].push_back(nestJson(program, plan, i));
+  document["crossings"] = crossingsJson(program, plan.crossings);
+  document["message"] = plan.databaseMessage;
+  return document.dump();
+}
+
+std::string runJson(const Program &program, const RunRecord &record) {
+  Json document = {{"launches", Json::array()}};
+  for (const LaunchRecord &launch : record.launches) {
+    bool isOnPim = launch.site == Site::Pim;
+    Json entry = {{"nest", program.nests[launch.nest].id},
+                  {"site", isOnPim ? "pim" : "host"},
+                  {"time", isOnPim ? quantity(launch.pim.timeNs, "ns", "simulated") : quantity(launch.hostNs, "ns", "measured")},
+                  {"wallTime", quantity(launch.wallNs, "ns", "measured")}};
+    if (isOnPim) {
+      entry["instructions"] = launch.pim.instructions;
+      entry["coreCycles"] = launch.pim.coreCycles;
+      entry["dramBytes"] = launch.pim.dramBytes;
+      entry["l1dAccesses"] = launch.pim.l1dAccesses;
+      entry["l1dMisses"] = launch.pim.l1dMisses;
+      entry["coresUsed"] = launch.pim.coresUsed;
+      entry["counters"] = Json::object();
+      for (const auto &[name, value] : launch.pim.counters)
+        entry["counters"][name] = value;
+    }
+    document["launches"].push_back(entry);
+  }
+  document["crossings"] = crossingsJson(program, record.crossings);
+  document["wallTime"] = quantity(record.wallNs, "ns", "measured");
+  return document.dump();
+}
+
+} // namespace nearbank::driver

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/loopnest/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace nearbank::loopnest {
+#define GEN_PASS_DEF_FOLDFILLSPASS
+#include "compiler/loopnest/Passes.h.inc"
+
+namespace {
+
+/// The constant that `value` is filled with, or null.
+TypedAttr constantFill(Value value) {
+  auto fill = value.getDefiningOp<linalg::FillOp>();
+  TypedAttr constant;
+  if (fill && matchPattern(fill.getInputs()[0], m_Constant(&constant)))
+    return constant;
+  return {};
+}
+
+/// Records constant initial values of `op` and frees its outputs from the fills.
+void foldFills(linalg::GenericOp op, OpBuilder &builder) {
+  SmallVector<Attribute> initial;
+  bool isAnyFolded = false;
+  for (OpOperand &output : op.getDpsInitsMutable()) {
+    TypedAttr constant = op.getNumReductionLoops() > 0 ? constantFill(output.get()) : TypedAttr();
+    if (!constant) {
+      initial.push_back(builder.getUnitAttr());
+      continue;
+    }
+    auto type = cast<RankedTensorType>(output.get().getType());
+    output.set(tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType()));
+    initial.push_back(constant);
+    isAnyFolded = true;
+  }
+  if (isAnyFolded)
+    op->setAttr(initAttr, builder.getArrayAttr(initial));
+}
+
+struct FoldFills : impl::FoldFillsPassBase<FoldFills> {
+  void runOnOperation() override {
+    getOperation().walk([&](linalg::GenericOp op) {
+      OpBuilder builder(op);
+      foldFills(op, builder);
+    });
+    SmallVector<linalg::FillOp> dead;
+    getOperation().walk([&](linalg::FillOp fill) {
+      if (fill->use_empty())
+        dead.push_back(fill);
+    });
+    for (linalg::FillOp fill : dead)
+      fill->erase();
+  }
+};
+
+} // namespace
+} // namespace nearbank::loopnest

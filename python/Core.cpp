@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension module nearbank._core: compiled programs, machines and versions, with JSON as the exchange form.
+#include "compiler/driver/CompiledProgram.h"
+#include "compiler/driver/Documents.h"
+#include "runtime/Error.h"
+
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <nlohmann/json.hpp>
+
+namespace nb = nanobind;
+using Json = nlohmann::json;
+using namespace nearbank;
+
+namespace {
+
+/// Folder of the built-in machine files: `machines` beside this module, unless the caller names another.
+std::string machineFolder() {
+  return nb::cast<std::string>(nb::module_::import_("nearbank.machine_files").attr("folder")());
+}
+
+std::vector<std::pair<std::string, std::string>> overridesOf(const Json &sets) {
+  std::vector<std::pair<std::string, std::string>> overrides;
+  for (const Json &pair : sets)
+    overrides.emplace_back(pair.at(0).get<std::string>(), pair.at(1).get<std::string>());
+  return overrides;
+}
+
+/// A compiled program as Python sees it; every call releases the interpreter lock while it works.
+class PyProgram {
+public:
+  PyProgram(const std::string &mlirText, const std::string &optionsText) {
+    Json options = Json::parse(optionsText);
+    driver::CompileOptions compile;
+    compile.name = options.value("name", "program");
+    for (uint32_t index : options.value("parameters", std::vector<uint32_t>()))
+      compile.parameters.insert(index);
+    compile.argumentNames = options.value("argNames", std::vector<std::string>());
+    for (const auto &[index, name] : options.value("indexClasses", Json::object()).items())
+      compile.indexClasses[std::stoul(index)] = name.get<std::string>();
+    MachineConfig machine = loadMachine(options.value("machine", "nmc-64"), machineFolder(),
+                                        overridesOf(options.value("set", Json::array())));
+    nb::gil_scoped_release release;
+    compiled_ = std::make_unique<driver::CompiledProgram>(mlirText, compile, std::move(machine));
+  }
+
+  std::string describe() const { return driver::describeJson(compiled_->program()); }
+  std::string nestText() const { return compiled_->nestText(); }
+
+  /// @param progress called as progress(stage, done, all); a false result or an exception stops the plan
+  std::string plan(const std::string &optionsText, nb::object progress) {
+    Json options = Json::parse(optionsText);
+    driver::PlanOptions plan;
+    plan.policy = options.value("policy", "two-stage");
+    plan.database = options.value("db", "");
+    plan.threads = options.value("threads", 0);
+    plan.pins = options.value("pin", std::vector<std::string>());
+    plan.forbids = options.value("forbid", std::vector<std::string>());
+    plan.simulates = options.value("simulate", "none") == "exact";
+    if (!progress.is_none())
+      plan.progress = [&](const std::string &stage, int64_t done, int64_t all) {
+        nb::gil_scoped_acquire acquire;
+        nb::object answer = progress(stage, done, all);
+        return answer.is_none() || nb::cast<bool>(answer);
+      };
+    nb::gil_scoped_release release;
+    return driver::planJson(*compiled_, compiled_->plan(plan));
+  }
+
+  std::string execute(const std::vector<uintptr_t> &arguments, const std::vector<uintptr_t> &outputs,
+                      const std::string &optionsText) {
+    Json options = Json::parse(optionsText);
+    nb::gil_scoped_release release;
+    RunRecord record = compiled_->execute(pointers(arguments), pointers(outputs), options.value("threads", 0),
+                                          options.value("poison", false));
+    return driver::runJson(compiled_->program(), record);
+  }
+
+private:
+  static std::vector<void *> pointers(const std::vector<uintptr_t> &addresses) {
+    std::vector<void *> result;
+    for (uintptr_t address : addresses)
+      result.push_back(reinterpret_cast<void *>(address));
+    return result;
+  }
+
+  std::unique_ptr<driver::CompiledProgram> compiled_;
+};
+
+
+std::string showMachine(const std::string &name, const std::string &sets) {
+  MachineConfig machine = loadMachine(name, machineFolder(), overridesOf(sets.empty() ? Json::array() : Json::parse(sets)));
+  Json values = Json::array();
+  for (const MachineValue &value : machine.values)
+    values.push_back({{"path", value.path}, {"value", value.value}, {"unit", value.unit}, {"source", value.source}, {"layer", value.layer}});
+  return Json{{"name", machine.name}, {"kind", machine.kind}, {"file", machine.file}, {"values", values}}.dump();
+}
+
+std::string versionInfo() { return Json{{"nearbank", "0.1.0"}, {"llvm", driver::llvmVersion()}}.dump(); }
+
+/// Raises the Python error that mirrors a C++ one.
+void translateError(const std::exception_ptr &pointer, void *) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const Error &error) {
+    const ErrorReport &report = error.report();
+    nb::dict fields;
+    fields["kind"] = error.kind();
+    fields["code"] = report.code;
+    fields["title"] = report.title;
+    fields["where"] = report.where;
+    fields["expected"] = report.expected;
+    fields["actual"] = report.actual;
+    fields["fix"] = report.fix;
+    nb::object raised = nb::module_::import_("nearbank.errors").attr("from_core")(fields);
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(raised.ptr())), raised.ptr());
+  }
+}
+
+} // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "Compiler, placement and simulation of Nearbank.";
+  nb::register_exception_translator(translateError);
+  nb::class_<PyProgram>(m, "Program")
+      .def(nb::init<const std::string &, const std::string &>(), nb::arg("mlir_text"), nb::arg("options"))
+      .def("describe", &PyProgram::describe)
+      .def("nest_text", &PyProgram::nestText)
+      .def("plan", &PyProgram::plan, nb::arg("options"), nb::arg("progress") = nb::none())
+      .def("execute", &PyProgram::execute, nb::arg("arguments"), nb::arg("outputs"), nb::arg("options"));
+  m.def("list_machines", [] { return listMachines(machineFolder()); });
+  m.def("show_machine", &showMachine, nb::arg("name"), nb::arg("sets") = "");
+  m.def("version_info", &versionInfo);
+}

@@ -10,29 +10,41 @@ namespace {
 
 // Instructions of one transcendental after expansion to a polynomial: range reduction, about ten FMAs, reconstruction.
 constexpr double transcendentalInstructions = 24;
-// Address increment and loop branch of one innermost iteration; the compiler unrolls by four.
-constexpr double loopInstructions = 3.0 / 4;
-// Branches of that loop that are taken, per iteration.
-constexpr double takenBranches = 1.0 / 4;
-// Conversions between half and single precision cost one instruction; others too.
-constexpr double conversionInstructions = 1;
-// Independent partial sums that a reassociated reduction keeps in flight.
-constexpr double reductionChains = 4;
+// Pointer increments, counter, compare and branch of one innermost iteration with three operands.
+constexpr double loopInstructions = 5;
+// Contractions keep a register tile of 4 x 4 results: 16 iterations share one trip of the innermost loop.
+constexpr double contractionTile = 16;
 
-/// PL-3.1: cycles in which the cores issue, over the whole nest.
-double issueCycles(const NestFacts &facts, const CoreConfig &core) {
+bool isContraction(const NestFacts &facts) { return facts.kind == "contraction" || facts.kind == "convolution"; }
+
+/// Trips of the innermost loop over the whole nest.
+double innermostTrips(const NestFacts &facts) {
+  return double(facts.iterations) / (isContraction(facts) ? contractionTile : 1);
+}
+
+/// PL-3.1: instructions of the whole nest; those that the trace counted when there are any, else an estimate.
+double numInstructions(const NestFacts &facts, const profile::NestProfile &profile) {
+  if (profile.cache.instructions > 0 && profile.cacheSource == "cache-model")
+    return profile.cache.instructions;
   const OperationCounts &operations = facts.operations;
-  double iterations = double(facts.iterations);
   // A contraction's multiply and add are one fused instruction.
-  double floatInstructions =
-      facts.kind == "contraction" || facts.kind == "convolution" ? operations.floatOps / 2 : operations.floatOps;
-  double cycles = floatInstructions + operations.integerOps * double(core.intAluCycles) +
-                  operations.divisions * double(core.fpDivCycles) +
-                  operations.transcendentals * transcendentalInstructions +
-                  operations.conversions * conversionInstructions + operations.loads + operations.stores +
-                  iterations * (loopInstructions + takenBranches * double(core.branchTakenCycles));
-  if (facts.hasReduction)
-    cycles = std::max(cycles, iterations * double(core.fpFmaCycles) / reductionChains);
+  double floatInstructions = isContraction(facts) ? operations.floatOps / 2 : operations.floatOps;
+  return floatInstructions + operations.integerOps + operations.divisions + operations.conversions + operations.loads +
+         operations.stores + operations.transcendentals * transcendentalInstructions +
+         innermostTrips(facts) * loopInstructions;
+}
+
+/// PL-3.2: cycles in which an in-order core waits for a result. Outside contractions, whose tile holds independent
+/// sums, each operation waits for the one before it.
+double latencyCycles(const NestFacts &facts, const MachineConfig &machine) {
+  const CoreConfig &core = machine.core;
+  const OperationCounts &operations = facts.operations;
+  double perTrip = double(machine.l1d.hitCycles - 1) + double(core.branchTakenCycles);
+  double cycles = innermostTrips(facts) * perTrip + operations.divisions * double(core.fpDivCycles - 1) +
+                  operations.conversions * double(core.fpMoveCycles - 1) +
+                  operations.transcendentals * transcendentalInstructions * double(core.fpFmaCycles - 1);
+  if (!isContraction(facts))
+    cycles += operations.floatOps * double(core.fpAddCycles - 1);
   return cycles;
 }
 
@@ -45,18 +57,18 @@ PimTimePrediction predictPimTime(const NestFacts &facts, const profile::NestProf
   double cores = double(machine.core.count);
   prediction.coresUsed = std::min(cores, extent);
   prediction.imbalance = std::ceil(extent / prediction.coresUsed) / (extent / prediction.coresUsed);
-  prediction.issueCycles = issueCycles(facts, machine.core);
+  prediction.issueCycles = numInstructions(facts, profile) + latencyCycles(facts, machine);
 
-  // PL-3.2: a PIM core's L1 misses as the host's does, and waits for each line.
+  // PL-3.3: a PIM core's L1 misses as the host's does, and waits for each line, in a bank with another row open.
   const DramConfig &dram = machine.dram;
-  double bursts = double(machine.l1d.lineBytes) / dram.vaultBandwidthGBs;
-  double missNs = double(dram.nRCD + dram.nCL) * dram.tCkNs + bursts;
-  double distinctLines = (facts.bytesRead + facts.bytesWritten) / double(machine.l1d.lineBytes);
+  double lineBytes = double(machine.l1d.lineBytes);
+  double missNs = double(dram.nRP + dram.nRCD + dram.nCL) * dram.tCkNs + lineBytes / dram.vaultBandwidthGBs;
+  double distinctLines = (facts.bytesRead + facts.bytesWritten) / lineBytes;
   double misses = std::max(profile.cache.l1Misses, facts.isDataDependent ? 0.0 : distinctLines);
   prediction.stallCycles = misses * missNs * machine.core.clockGHz;
 
-  // PL-3.3: every missed line comes from a vault, every written line goes back once.
-  prediction.dramBytes = misses * double(machine.l1d.lineBytes) + facts.bytesWritten;
+  // PL-3.4: every missed line comes from a vault, every written line goes back once.
+  prediction.dramBytes = misses * lineBytes + facts.bytesWritten;
 
   double perCore = (prediction.issueCycles + prediction.stallCycles) / prediction.coresUsed * prediction.imbalance;
   prediction.computeNs = perCore / machine.core.clockGHz;

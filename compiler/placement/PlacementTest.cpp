@@ -196,17 +196,34 @@ TEST_F(PlacementTest, TwoStageDependsOnNoPimQuantity) {
 }
 
 TEST_F(PlacementTest, Pl3StreamIsBoundByMissesOfItsCores) {
-  // 64 cores, 3 lines per 16 elements: 196608 misses of (17+17) x 0.8 + 6.4 = 33.6 ns, one at a time.
+  // 64 cores, 3 lines per 16 elements: 196608 misses of (17+17+17) x 0.8 + 6.4 = 47.2 ns, one at a time.
+  // An element is 3 accesses, 1 addition, 5 loop instructions and waits of 3 + 3 + 3 cycles (load, addition, branch).
   machine_.core.branchTakenCycles = 3;
   PimTimePrediction prediction = predictPimTime(program_.kernels[0].facts, profiles_[0], machine_);
   EXPECT_EQ(prediction.coresUsed, 64);
   EXPECT_EQ(prediction.imbalance, 1);
-  EXPECT_NEAR(prediction.stallCycles, 196608 * 33.6, 1);
-  EXPECT_NEAR(prediction.issueCycles, (1 << 20) * (4 + 0.75 + 0.75), 1);
-  EXPECT_NEAR(prediction.computeNs, (196608 * 33.6 + (1 << 20) * 5.5) / 64, 1);
+  EXPECT_NEAR(prediction.stallCycles, 196608 * 47.2, 1);
+  EXPECT_NEAR(prediction.issueCycles, (1 << 20) * 18.0, 1);
+  EXPECT_NEAR(prediction.computeNs, (196608 * 47.2 + (1 << 20) * 18.0) / 64, 1);
   EXPECT_NEAR(prediction.bandwidthNs, (196608 * 64.0 + 4 * (1 << 20)) / 320, 1);
   EXPECT_EQ(prediction.kernelNs, std::max(prediction.computeNs, prediction.bandwidthNs));
   EXPECT_NEAR(prediction.totalNs, prediction.kernelNs + 4000, 1e-6);
+}
+
+TEST_F(PlacementTest, Pl3TakesTracedInstructionsOverTheEstimate) {
+  profiles_[0].cacheSource = "cache-model";
+  profiles_[0].cache.instructions = 12345678;
+  machine_.core.branchTakenCycles = 3;
+  PimTimePrediction prediction = predictPimTime(program_.kernels[0].facts, profiles_[0], machine_);
+  EXPECT_NEAR(prediction.issueCycles, 12345678 + (1 << 20) * 9.0, 1);
+}
+
+TEST_F(PlacementTest, Pl3ContractionSharesLoopsAndHidesLatency) {
+  // Per 16 iterations: 32 loads of the estimate, 16 fused operations, 5 loop instructions, 3 + 3 cycles of waiting.
+  machine_.core.branchTakenCycles = 3;
+  double trips = 64.0 * 256 * 256 / 16;
+  PimTimePrediction prediction = predictPimTime(program_.kernels[1].facts, profiles_[1], machine_);
+  EXPECT_NEAR(prediction.issueCycles, trips * (32 + 16 + 5 + 6) + 64 * 256, 1);
 }
 
 TEST_F(PlacementTest, Pl3FallsWithCoresUntilTheExtentOrTheVaultsBound) {

@@ -132,11 +132,6 @@ _MORE_FROM_PYTORCH = (
     "rot90",
     "tril",
     "triu",
-    "unbind",
-    "split",
-    "split_with_sizes",
-    "unsafe_split",
-    "unsafe_split_with_sizes",
     "vander",
 )
 

@@ -219,6 +219,7 @@ def normalize(gm: fx.GraphModule) -> NormalGraph:
     result = NormalGraph(fx.GraphModule(gm, graph))
     _erase_checks(graph)
     _drop_empty_cat_operands(graph)
+    _rewrite_as_strided(graph)
     num_arguments = sum(node.op == "placeholder" for node in graph.nodes)
     result.constants = _lift_constants(result.graph_module)
     result.outputs = _distinct_outputs(graph, num_arguments)
@@ -244,6 +245,24 @@ def _drop_empty_cat_operands(graph: fx.Graph) -> None:
             operand.meta["val"].dtype == node.meta["val"].dtype for operand in operands
         ):
             node.args = (operands, *node.args[1:])
+
+
+def _rewrite_as_strided(graph: fx.Graph) -> None:
+    """Read strided views by index; done here so that the index tensors become arguments, not text."""
+    views = [node for node in graph.nodes if node.target is aten.as_strided.default]
+    if not views:
+        return
+    from torch_mlir.extras.fx_as_strided import rewrite_as_strided
+
+    origins = {node.name: dict(node.meta) for node in views}
+    try:
+        rewrite_as_strided(graph)
+    except ValueError:
+        # A view whose storage cannot be traced back stays, and runs in eager PyTorch.
+        return
+    for node in graph.nodes:
+        if node.name in origins:
+            node.meta = {**origins[node.name], **node.meta}
 
 
 def _lift_constants(gm: fx.GraphModule) -> list[torch.Tensor]:

@@ -119,7 +119,14 @@ class NestNumbering:
         if not remarks:
             remarks = [_remark(nest) for nest in nests]
         crossings = self._renumbered(plans, "crossings")
-        return {"nests": nests, "summary": summary, "remarks": remarks, "crossings": crossings}
+        messages = list(dict.fromkeys(plan["message"] for plan in plans if plan.get("message")))
+        return {
+            "nests": nests,
+            "summary": summary,
+            "remarks": remarks,
+            "crossings": crossings,
+            "messages": messages,
+        }
 
     def merge_records(self, records: list[dict]) -> dict[str, Any]:
         """Merge what one execution of each piece reported."""
@@ -206,6 +213,7 @@ def run_entry(graph, spec: str, simulate: str) -> dict[str, Any]:
         "crossings": record.get("crossings") or plan["crossings"],
         "eagerOps": [op.to_dict() for op in graph.split.eager_ops],
         "remarks": plan["remarks"],
+        "messages": plan.get("messages", []),
     }
 
 

@@ -297,6 +297,17 @@ def test_tensor_constants_become_arguments():
     assert all(node.op != "get_attr" for node in normal.graph_module.graph.nodes)
 
 
+def test_strided_views_are_read_by_index(fake_core):
+    class Strided(nn.Module):
+        def forward(self, x):
+            return (x * 2).as_strided((3, 2), (4, 3), 1)
+
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(compiled(Strided())(x), Strided()(x))
+    assert eager_ops() == []
+    assert "dense_resource" not in fake_core[0].text
+
+
 def test_mutated_buffers_are_outputs_under_plan():
     from nearbank.capture import capture
 

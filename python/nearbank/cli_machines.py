@@ -8,8 +8,6 @@ import io
 import json
 from collections.abc import Sequence
 
-from nearbank.render_text import table_lines
-
 _FIELDS = ("path", "value", "unit", "source", "layer")
 
 
@@ -74,7 +72,15 @@ def show_text(name: str, assignments: Sequence[tuple[str, str]], output_format: 
     if output_format == "json":
         return json.dumps({"machine": name, "values": values}, indent=2, ensure_ascii=False)
     rows = [list(_FIELDS)] + [[str(value.get(field, "")) for field in _FIELDS] for value in values]
-    return _csv(rows) if output_format == "csv" else "\n".join(table_lines(rows, right=(1,)))
+    if output_format == "csv":
+        return _csv(rows)
+    # The source comes last, because it is long; a value that is a text must not widen the column of numbers.
+    paths, layers = (max(len(row[column]) for row in rows) for column in (0, 4))
+    units = max(len(row[2]) for row in rows)
+    return "\n".join(
+        f"{path:<{paths}}  {value:>9}  {unit:<{units}}  {layer:<{layers}}  {source}"
+        for path, value, unit, source, layer in rows
+    )
 
 
 def version_text(output_format: str) -> str:

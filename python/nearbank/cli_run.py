@@ -217,6 +217,8 @@ def plan_or_run(request: Request) -> None:
         if not existed:
             _remove_when_empty(folder)
         raise
+    for message in dict.fromkeys(text for run in report.runs for text in run.get("messages") or []):
+        print(f"note: {message}", file=sys.stderr)
     print_report(report, request.output_format, request.show_all)
     page = (folder / "report.html").resolve()
     if request.output_format == "text":

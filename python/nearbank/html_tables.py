@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nearbank.render_units import format_bytes, format_quantity, format_time, value_of
-from nearbank.report_groups import NestGroup, group_nests, pim_quantity
+from nearbank.report_groups import NestGroup, dram_intensity, group_nests, pim_quantity
 
 
 def tile(label: str, value: str, kind: str, note: str = "", side: str = "") -> dict[str, str]:
@@ -68,11 +68,6 @@ def tiles(run: Mapping[str, Any]) -> list[dict[str, str]]:
     return found
 
 
-def _intensity(nest: Mapping[str, Any]) -> float:
-    profile = nest.get("profile") or {}
-    return value_of(profile.get("dramIntensity"), nest["facts"].get("intensity") or 0.0)
-
-
 def _row(group: NestGroup, prefix: str, number: int) -> dict[str, Any]:
     first = group.nests[0]
     profile = first.get("profile") or {}
@@ -89,7 +84,7 @@ def _row(group: NestGroup, prefix: str, number: int) -> dict[str, Any]:
         "pim": group.pim_time,
         "mpki": profile.get("mpki"),
         "lfmr": profile.get("lfmr"),
-        "intensity": _intensity(first),
+        "intensity": dram_intensity(first),
         "reason": first["why"].get("reason", ""),
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nearbank.render_units import ABSENT, format_number, format_quantity, value_of
-from nearbank.report_groups import NestGroup, group_nests, pim_quantity
+from nearbank.report_groups import NestGroup, dram_intensity, group_nests, pim_quantity
 from nearbank.report_verdict import verdict
 
 #: Above this many nests the table shows one row for each distinct kernel and side.
@@ -106,19 +106,18 @@ def _cells(group: NestGroup) -> dict[str, str]:
     pim_text = format_quantity(pim)
     if pim is not None and pim["kind"] == "predicted":
         pim_text = "~" + pim_text
-    intensity = profile.get("dramIntensity") or {"value": first["facts"].get("intensity"), "unit": "1"}
     return {
         "nest": group.label,
         "count": f"x{len(group.nests)}",
         "kernel": first["kernel"],
         "source": group.source or ABSENT,
         "kind": first["kind"],
-        "where": "once" if first.get("hoisted") else first["where"],
+        "where": first["where"] + (" once" if first.get("hoisted") else ""),
         "host time": format_quantity(group.host_time),
         "PIM time": pim_text,
         "MPKI": _plain(profile.get("mpki")),
         "LFMR": _plain(profile.get("lfmr")),
-        "ops/B": _plain(intensity),
+        "ops/B": format_number(dram_intensity(first)),
         "reason": first["why"].get("reason", ""),
     }
 

@@ -26,6 +26,23 @@ def pim_quantity(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return record.get("pimTime") or record.get("predictedPimTime")
 
 
+def dram_intensity(nest: Mapping[str, Any]) -> float:
+    """Take the operations for each DRAM byte of a nest.
+
+    Parameters
+    ----------
+    nest : mapping
+        A nest of the run document.
+
+    Returns
+    -------
+    float
+        From the profile (modelled); operations for each distinct byte (counted) where the profile has none.
+    """
+    profile = nest.get("profile") or {}
+    return value_of(profile.get("dramIntensity"), float(nest["facts"].get("intensity") or 0))
+
+
 def _sum(quantities: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
     present = [quantity for quantity in quantities if quantity is not None]
     if not present or len({quantity["kind"] for quantity in present}) > 1:

@@ -143,7 +143,7 @@ def test_text_groups_long_tables_and_lists_all_on_demand():
     assert grouped.splitlines()[-1] == report.verdict
 
 
-@pytest.mark.parametrize("width", [72, 80, 100, 140])
+@pytest.mark.parametrize("width", [76, 80, 100, 140])
 def test_the_table_fits_the_terminal(width):
     lines = Report(make_document()).to_text(width=width).splitlines()
     table = [line for line in lines[2:] if line[:1] == "n" and line[1:2].isdigit()]

@@ -310,7 +310,7 @@ def test_machines_are_listed_and_shown_with_sources(core, capsys):
     assert cli.main(["machines", "list", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"machines": ["nmc-128", "nmc-32", "nmc-64"]}
     assert cli.main(["machines", "show", "nmc-64"]) == 0
-    assert "core.count                 64  cores  machines/nmc-64.yaml:7  a paper" in capsys.readouterr().out
+    assert "core.count                 64  cores  machines/nmc-64.yaml:7   a paper" in capsys.readouterr().out
     assert cli.main(["machines", "show", "nmc-64", "--set", "core.count=8", "--format", "csv"]) == 0
     assert "core.count,8,cores,a paper,--set core.count=8" in capsys.readouterr().out
     assert cli.main(["machines", "show", "nmc-6"]) == 1

@@ -60,7 +60,7 @@ uint64_t Translation::textBytes() const {
 
 const TextSegment *Translation::segmentOf(uint64_t pc) const {
   for (const TextSegment &segment : text_)
-    if (pc - segment.guestBase < segment.bytes.size()) return &segment;
+    if (pc - segment.guestBase < segment.bytes.size() && segment.bytes.size() - (pc - segment.guestBase) >= 2) return &segment;
   return nullptr;
 }
 
@@ -110,7 +110,8 @@ Block *Translation::translate(uint64_t pc, const TextSegment &segment) {
     uint64_t offset = pc - segment.guestBase, left = segment.bytes.size() - std::min<uint64_t>(offset, segment.bytes.size());
     uint32_t word = 0;
     std::memcpy(&word, segment.bytes.data() + std::min<uint64_t>(offset, segment.bytes.size()), std::min<uint64_t>(4, left));
-    Instruction instruction = left >= 2 ? decode(word) : Instruction{};
+    if (left < 2) break; // runs off the end: the jump there traps
+    Instruction instruction = decode(word);
     if (instruction.length > left) instruction = Instruction{}; // cut off by the end of the text
     lower(block, instruction, pc);
     pc += instruction.length;

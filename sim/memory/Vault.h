@@ -79,7 +79,9 @@ struct DramLocation {
   uint16_t vault, bank;
 };
 
-/// Maps addresses: consecutive interleaveBytes go to consecutive vaults, then rows fill, then banks change, then rows.
+/// Maps addresses: consecutive interleaveBytes go to consecutive vaults; in a vault, rows fill, then banks change, then
+/// rows. The bank number is permuted by the row number (exclusive or; rotation when the number of banks is no power of
+/// two), so that cores that walk blocks a power of two apart do not all meet in one bank.
 class AddressMap {
 public:
   explicit AddressMap(const DramConfig &config);
@@ -88,12 +90,14 @@ public:
       uint64_t block = address >> interleaveShift_;
       uint64_t inVault = (block >> vaultShift_ << interleaveShift_) | (address & (interleaveBytes_ - 1));
       uint64_t rowIndex = inVault >> rowShift_;
-      return pack(rowIndex >> bankShift_, block & (vaults_ - 1), rowIndex & (banks_ - 1));
+      uint64_t row = rowIndex >> bankShift_;
+      return pack(row, block & (vaults_ - 1), (rowIndex ^ row) & (banks_ - 1));
     }
     uint64_t block = address / interleaveBytes_;
     uint64_t inVault = block / vaults_ * interleaveBytes_ + address % interleaveBytes_;
     uint64_t rowIndex = inVault / rowBytes_;
-    return pack(rowIndex / banks_, block % vaults_, rowIndex % banks_);
+    uint64_t row = rowIndex / banks_;
+    return pack(row, block % vaults_, (rowIndex + row) % banks_);
   }
 
 private:

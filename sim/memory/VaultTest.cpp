@@ -170,7 +170,8 @@ TEST(AddressMapTest, InterleavesVaultsThenColumnsThenBanksThenRows) {
   expect(256, 1, 0, 0);
   expect(256 * 32, 0, 0, 0);
   expect(256 * 32 * 8, 0, 1, 0);
-  expect(256 * 32 * 8 * 8, 0, 0, 1);
+  expect(256 * 32 * 8 * 8, 0, 1, 1); // bank 0, permuted by row 1
+  expect(256 * 32 * 8 * 9, 0, 0, 1);
 }
 
 TEST(AddressMapTest, ShiftsAgreeWithDivisions) {
@@ -180,11 +181,11 @@ TEST(AddressMapTest, ShiftsAgreeWithDivisions) {
   for (uint64_t address = 0; address < uint64_t{1} << 30; address += 1'000'003) {
     DramLocation a = map.locate(address), b = odd.locate(address);
     EXPECT_EQ(a.vault, address / 256 % 32);
-    EXPECT_EQ(a.bank, address / (256 * 32 * 8) % 8);
     EXPECT_EQ(a.row, address / (256 * 32 * 8 * 8));
+    EXPECT_EQ(a.bank, (address / (256 * 32 * 8) % 8) ^ (a.row % 8));
     EXPECT_EQ(b.vault, address / 256 % 24);
-    EXPECT_EQ(b.bank, address / (256 * 24 * 8) % 6);
     EXPECT_EQ(b.row, address / (256 * 24 * 8 * 6));
+    EXPECT_EQ(b.bank, (address / (256 * 24 * 8) + b.row) % 6);
   }
 }
 

@@ -66,10 +66,22 @@ def test_the_guide_lists_every_option_of_run():
     assert [name for name in options if f"`{name}" not in text and f"{name} " not in text] == []
 
 
+@pytest.fixture
+def backend():
+    """Register the backend where the package is not installed, so that it has no entry point."""
+    import torch._dynamo
+    from nearbank.backend import nearbank_backend
+
+    if "nearbank" not in torch._dynamo.list_backends(exclude_tags=()):
+        torch._dynamo.register_backend(nearbank_backend, name="nearbank")
+    yield
+    torch._dynamo.reset()
+
+
 @needs_core
 @pytest.mark.slow
 @pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.name)
-def test_python_snippets_run(page, tmp_path, monkeypatch, capsys):
+def test_python_snippets_run(page, tmp_path, monkeypatch, capsys, backend):
     monkeypatch.chdir(tmp_path)
     for number, text in enumerate(blocks(page, "python")):
         exec(compile(text, f"{page.name}:{number}", "exec"), {"__name__": "snippet"})

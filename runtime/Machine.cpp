@@ -331,7 +331,8 @@ MachineConfig loadMachine(const std::string &nameOrPath, const std::string &sear
     std::vector<std::string> names = listMachines(searchFolder);
     std::string nearest = nearestName(path.stem().string(), names);
     fail("NB0101", "unknown machine", isPath ? nameOrPath : "--machine " + nameOrPath,
-         fmt::format("one of {}, or the path of a .yaml file", joinNames(names)),
+         names.empty() ? fmt::format("the path of a .yaml file ({} holds none)", searchFolder)
+                       : fmt::format("one of {}, or the path of a .yaml file", joinNames(names)),
          isPath ? "a file that does not exist" : "'" + nameOrPath + "'",
          nearest.empty() ? "name an existing .yaml file" : fmt::format("did you mean '{}'?", nearest));
   }

@@ -14,6 +14,10 @@ constexpr double transcendentalInstructions = 24;
 constexpr double loopInstructions = 5;
 // Contractions keep a register tile of 4 x 4 results: 16 iterations share one trip of the innermost loop.
 constexpr double contractionTile = 16;
+// Pointers that the innermost loop of that tile increments; a trace does not count address arithmetic.
+constexpr double tilePointers = 8;
+// Share of a polynomial's operations that wait for the one before: two halves of it are evaluated side by side.
+constexpr double polynomialChain = 0.5;
 
 bool isContraction(const NestFacts &facts) { return facts.kind == "contraction" || facts.kind == "convolution"; }
 
@@ -22,15 +26,19 @@ double innermostTrips(const NestFacts &facts) {
   return double(facts.iterations) / (isContraction(facts) ? contractionTile : 1);
 }
 
+bool isTraced(const profile::NestProfile &profile) {
+  return profile.cacheSource == "cache-model" && profile.cache.instructions > 0;
+}
+
 /// PL-3.1: instructions of the whole nest; those that the trace counted when there are any, else an estimate.
 double numInstructions(const NestFacts &facts, const profile::NestProfile &profile) {
-  if (profile.cache.instructions > 0 && profile.cacheSource == "cache-model")
-    return profile.cache.instructions;
   const OperationCounts &operations = facts.operations;
   // A contraction's multiply and add are one fused instruction.
-  double floatInstructions = isContraction(facts) ? operations.floatOps / 2 : operations.floatOps;
-  return floatInstructions + operations.integerOps + operations.divisions + operations.conversions + operations.loads +
-         operations.stores + operations.transcendentals * transcendentalInstructions +
+  double fused = isContraction(facts) ? operations.floatOps / 2 : 0;
+  if (isTraced(profile))
+    return profile.cache.instructions - fused + (isContraction(facts) ? innermostTrips(facts) * tilePointers : 0);
+  return operations.floatOps - fused + operations.integerOps + operations.divisions + operations.conversions +
+         operations.loads + operations.stores + operations.transcendentals * transcendentalInstructions +
          innermostTrips(facts) * loopInstructions;
 }
 
@@ -40,9 +48,10 @@ double latencyCycles(const NestFacts &facts, const MachineConfig &machine) {
   const CoreConfig &core = machine.core;
   const OperationCounts &operations = facts.operations;
   double perTrip = double(machine.l1d.hitCycles - 1) + double(core.branchTakenCycles);
-  double cycles = innermostTrips(facts) * perTrip + operations.divisions * double(core.fpDivCycles - 1) +
-                  operations.conversions * double(core.fpMoveCycles - 1) +
-                  operations.transcendentals * transcendentalInstructions * double(core.fpFmaCycles - 1);
+  double cycles =
+      innermostTrips(facts) * perTrip + operations.divisions * double(core.fpDivCycles - 1) +
+      operations.conversions * double(core.fpMoveCycles - 1) +
+      operations.transcendentals * transcendentalInstructions * polynomialChain * double(core.fpFmaCycles - 1);
   if (!isContraction(facts))
     cycles += operations.floatOps * double(core.fpAddCycles - 1);
   return cycles;
@@ -53,18 +62,17 @@ double latencyCycles(const NestFacts &facts, const MachineConfig &machine) {
 PimTimePrediction predictPimTime(const NestFacts &facts, const profile::NestProfile &profile,
                                  const MachineConfig &machine) {
   PimTimePrediction prediction;
-  double extent = double(std::max<int64_t>(1, facts.parallelExtent));
-  double cores = double(machine.core.count);
-  prediction.coresUsed = std::min(cores, extent);
-  prediction.imbalance = std::ceil(extent / prediction.coresUsed) / (extent / prediction.coresUsed);
+  // Tasks of the schedule where they are known: a core takes whole tasks.
+  double tasks = double(std::max<int64_t>(1, profile.parallelTasks > 0 ? profile.parallelTasks : facts.parallelExtent));
+  prediction.coresUsed = std::min(double(machine.core.count), tasks);
+  prediction.imbalance = std::ceil(tasks / prediction.coresUsed) / (tasks / prediction.coresUsed);
   prediction.issueCycles = numInstructions(facts, profile) + latencyCycles(facts, machine);
 
   // PL-3.3: a PIM core's L1 misses as the host's does, and waits for each line, in a bank with another row open.
   const DramConfig &dram = machine.dram;
   double lineBytes = double(machine.l1d.lineBytes);
   double missNs = double(dram.nRP + dram.nRCD + dram.nCL) * dram.tCkNs + lineBytes / dram.vaultBandwidthGBs;
-  double distinctLines = (facts.bytesRead + facts.bytesWritten) / lineBytes;
-  double misses = std::max(profile.cache.l1Misses, facts.isDataDependent ? 0.0 : distinctLines);
+  double misses = isTraced(profile) ? profile.cache.l1Misses : (facts.bytesRead + facts.bytesWritten) / lineBytes;
   prediction.stallCycles = misses * missNs * machine.core.clockGHz;
 
   // PL-3.4: every missed line comes from a vault, every written line goes back once.

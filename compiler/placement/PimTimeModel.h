@@ -10,8 +10,8 @@ namespace nearbank::placement {
 
 /// The terms of PL-3.
 struct PimTimePrediction {
-  double coresUsed = 0;   ///< Cores that get at least one parallel iteration.
-  double imbalance = 1;   ///< Longest block of iterations over the mean.
+  double coresUsed = 0;   ///< Cores that get at least one task.
+  double imbalance = 1;   ///< Longest block of tasks over the mean.
   double issueCycles = 0; ///< PL-3.1, over all cores.
   double stallCycles = 0; ///< PL-3.2, over all cores.
   double dramBytes = 0;   ///< PL-3.3.

@@ -74,6 +74,7 @@ protected:
     profile.cache.l2Misses = profile.cache.l3Misses = l3Misses;
     profile.cache.dramBytes = l3Misses * 64;
     profile.cache.instructions = accesses + program_.kernels[kernel].facts.operations.total();
+    profile.cacheSource = "cache-model";
   }
 
   PlacementResult run(const std::string &policy, std::vector<std::string> pins = {},
@@ -195,7 +196,8 @@ TEST_F(PlacementTest, TwoStageDependsOnNoPimQuantity) {
         EXPECT_THAT(input.provenance, testing::AnyOf("MLIR", "host profile", "machine file"));
 }
 
-TEST_F(PlacementTest, Pl3StreamIsBoundByMissesOfItsCores) {
+TEST_F(PlacementTest, Pl3UntracedStreamIsBoundByMissesOfItsCores) {
+  profiles_[0].cacheSource = "none";
   // 64 cores, 3 lines per 16 elements: 196608 misses of (17+17+17) x 0.8 + 6.4 = 47.2 ns, one at a time.
   // An element is 3 accesses, 1 addition, 5 loop instructions and waits of 3 + 3 + 3 cycles (load, addition, branch).
   machine_.core.branchTakenCycles = 3;
@@ -211,7 +213,6 @@ TEST_F(PlacementTest, Pl3StreamIsBoundByMissesOfItsCores) {
 }
 
 TEST_F(PlacementTest, Pl3TakesTracedInstructionsOverTheEstimate) {
-  profiles_[0].cacheSource = "cache-model";
   profiles_[0].cache.instructions = 12345678;
   machine_.core.branchTakenCycles = 3;
   PimTimePrediction prediction = predictPimTime(program_.kernels[0].facts, profiles_[0], machine_);
@@ -219,11 +220,24 @@ TEST_F(PlacementTest, Pl3TakesTracedInstructionsOverTheEstimate) {
 }
 
 TEST_F(PlacementTest, Pl3ContractionSharesLoopsAndHidesLatency) {
-  // Per 16 iterations: 32 loads of the estimate, 16 fused operations, 5 loop instructions, 3 + 3 cycles of waiting.
   machine_.core.branchTakenCycles = 3;
-  double trips = 64.0 * 256 * 256 / 16;
-  PimTimePrediction prediction = predictPimTime(program_.kernels[1].facts, profiles_[1], machine_);
-  EXPECT_NEAR(prediction.issueCycles, trips * (32 + 16 + 5 + 6) + 64 * 256, 1);
+  double iterations = 64.0 * 256 * 256, trips = iterations / 16;
+  // Traced: multiply and add fuse, eight pointers move on each trip, 3 + 3 cycles of waiting.
+  profiles_[1].cache.instructions = 1e8;
+  PimTimePrediction traced = predictPimTime(program_.kernels[1].facts, profiles_[1], machine_);
+  EXPECT_NEAR(traced.issueCycles, 1e8 - iterations + trips * (8 + 6), 1);
+  // Not traced: 2 loads of the estimate, one fused operation for each iteration, 5 loop instructions for each trip.
+  profiles_[1].cacheSource = "none";
+  PimTimePrediction untraced = predictPimTime(program_.kernels[1].facts, profiles_[1], machine_);
+  EXPECT_NEAR(untraced.issueCycles, iterations * 3 + 64 * 256 + trips * (5 + 6), 1);
+}
+
+TEST_F(PlacementTest, Pl3CoresTakeWholeTasks) {
+  profiles_[2].parallelTasks = 3;
+  PimTimePrediction prediction = predictPimTime(program_.kernels[2].facts, profiles_[2], machine_);
+  EXPECT_EQ(prediction.coresUsed, 3);
+  profiles_[2].parallelTasks = 96;
+  EXPECT_NEAR(predictPimTime(program_.kernels[2].facts, profiles_[2], machine_).imbalance, 2 / 1.5, 1e-9);
 }
 
 TEST_F(PlacementTest, Pl3FallsWithCoresUntilTheExtentOrTheVaultsBound) {

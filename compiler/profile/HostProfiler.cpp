@@ -128,6 +128,7 @@ NestProfile profileNest(const Program &program, uint32_t nest, const HostKernel 
   profile.host = hostFingerprint();
   profile.version = options.codegenVersion;
   profile.threads = threads;
+  profile.parallelTasks = code.traceTasks;
   Timing one = measure(arena, runOneThread, options, options.budgetNs / 2);
   Timing all = threads > 1 && code.tasks > 1 ? measure(arena, runAllThreads, options, options.budgetNs / 2) : one;
   profile.oneThreadNs = one.medianNs;

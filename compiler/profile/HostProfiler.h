@@ -9,7 +9,7 @@
 namespace nearbank::profile {
 
 /// Version of the profiler's method; a profile made by another one is stale.
-inline constexpr int64_t profilerVersion = 1;
+inline constexpr int64_t profilerVersion = 2;
 
 struct ProfileOptions {
   int threads = 0;                  ///< "All threads"; 0 means every core of this machine.

@@ -29,6 +29,7 @@ struct NestProfile {
   double allThreadsNs = 0;
   double allThreadsSpreadNs = 0;
   int64_t threads = 1;
+  int64_t parallelTasks = 0; ///< Tasks into which the nest's schedule splits its parallel iterations; 0 when unknown.
   int64_t repeats = 0;
   CacheProfile cache;
   std::string cacheSource; ///< "cache-model" or "perf-event".

@@ -19,14 +19,14 @@
 namespace nearbank::profile {
 namespace {
 
-constexpr int schemaVersion = 1;
+constexpr int schemaVersion = 2;
 constexpr int applicationId = 0x4e42504b; // "NBPK"
 constexpr int busyMs = 20000;
 
 constexpr const char *keyColumns = "nest, host, indexClass, cacheConfig, threads, codegenVersion, profilerVersion";
 constexpr const char *valueColumns =
     "oneThreadNs, oneThreadSpreadNs, allThreadsNs, allThreadsSpreadNs, repeats, accesses, l1Misses, l2Misses, "
-    "l3Misses, dramBytes, instructions, sampledShare, cacheSource";
+    "l3Misses, dramBytes, instructions, sampledShare, cacheSource, parallelTasks";
 
 [[noreturn]] void failWrite(const std::string &path, const std::string &actual) {
   throw DeviceError({"NB0401", "profile database cannot be written", path, "a file in a writable folder", actual,
@@ -192,7 +192,8 @@ struct ProfileDatabase::Impl {
                     " codegenVersion INTEGER, profilerVersion INTEGER, oneThreadNs REAL, oneThreadSpreadNs REAL,"
                     " allThreadsNs REAL, allThreadsSpreadNs REAL, repeats INTEGER, accesses REAL, l1Misses REAL,"
                     " l2Misses REAL, l3Misses REAL, dramBytes REAL, instructions REAL, sampledShare REAL,"
-                    " cacheSource TEXT, created TEXT DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY({})) WITHOUT ROWID;"
+                    " cacheSource TEXT, parallelTasks INTEGER, created TEXT DEFAULT CURRENT_TIMESTAMP, PRIMARY "
+                    "KEY({})) WITHOUT ROWID;"
                     "PRAGMA application_id={}; PRAGMA user_version={}; COMMIT",
                     keyColumns, applicationId, schemaVersion));
   }
@@ -266,6 +267,7 @@ std::optional<NestProfile> ProfileDatabase::find(const ProfileKey &key) {
     profile.cache.instructions = statement.real();
     profile.cache.sampledShare = statement.real();
     profile.cacheSource = statement.text();
+    profile.parallelTasks = statement.integer();
     return profile;
   }
   if (status != SQLITE_DONE)
@@ -277,7 +279,7 @@ std::optional<NestProfile> ProfileDatabase::find(const ProfileKey &key) {
 
 void ProfileDatabase::store(const ProfileKey &key, const NestProfile &profile) {
   Statement statement(impl_->database, fmt::format("INSERT OR REPLACE INTO profiles({}, {}) "
-                                                   "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                                                   "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                                                    keyColumns, valueColumns));
   statement.bind(key.nest).bind(key.host).bind(key.indexClass).bind(key.cacheConfig).bind(key.threads);
   statement.bind(key.codegenVersion).bind(profilerVersion);
@@ -286,6 +288,7 @@ void ProfileDatabase::store(const ProfileKey &key, const NestProfile &profile) {
   const CacheProfile &cache = profile.cache;
   statement.bind(cache.accesses).bind(cache.l1Misses).bind(cache.l2Misses).bind(cache.l3Misses);
   statement.bind(cache.dramBytes).bind(cache.instructions).bind(cache.sampledShare).bind(profile.cacheSource);
+  statement.bind(profile.parallelTasks);
   if (statement.step() != SQLITE_DONE)
     impl_->fail();
 }

@@ -58,6 +58,7 @@ NestProfile profileOf(const std::string &nest) {
   profile.repeats = 7;
   profile.cache = {1000, 60, 50, 40, 2560, 4000, 0.25};
   profile.cacheSource = "cache-model";
+  profile.parallelTasks = 96;
   return profile;
 }
 
@@ -87,6 +88,7 @@ TEST_F(ProfileDatabaseTest, StoredProfileComesBackWhole) {
   EXPECT_EQ(found->cache.instructions, 4000);
   EXPECT_EQ(found->cache.sampledShare, 0.25);
   EXPECT_EQ(found->cacheSource, "cache-model");
+  EXPECT_EQ(found->parallelTasks, 96);
   EXPECT_EQ(database.size(), 1);
 }
 
@@ -166,7 +168,7 @@ TEST_F(ProfileDatabaseTest, OtherSchemaVersionIsSetAside) {
   }
   runSql("PRAGMA user_version=99");
   ProfileDatabase database(path_);
-  EXPECT_THAT(database.message(), HasSubstr("schema version 99, not 1"));
+  EXPECT_THAT(database.message(), HasSubstr("schema version 99, not 2"));
 }
 
 TEST_F(ProfileDatabaseTest, DamagedPagesAreFound) {

@@ -123,12 +123,11 @@ void Core::miss(uint64_t address, uint64_t issueCycle, uint64_t drain, int64_t h
 }
 
 char *Core::access(uint64_t address, unsigned bytes, bool isStore, unsigned index) {
+  CacheLine *line = l1d.touch(address);
   bool isOneLine = l1d.lineOf(address + bytes - 1) == l1d.lineOf(address);
-  if (isOneLine) { // a hit on a line whose tags are good needs no range
-    CacheLine *line = l1d.touch(address);
-    if (line != nullptr && (isStore ? line->storeTag : line->loadTag) == l1d.lineOf(address))
-      return reinterpret_cast<char *>(address + static_cast<uint64_t>(line->hostDelta));
-  }
+  // A hit on a line whose tag is good needs no range.
+  if (isOneLine && line != nullptr && (isStore ? line->storeTag : line->loadTag) == l1d.lineOf(address))
+    return reinterpret_cast<char *>(address + static_cast<uint64_t>(line->hostDelta));
   const MemoryRange *range = lastRange_;
   if (range == nullptr || address < range->begin || address >= range->end) range = memory_->find(address);
   if (range == nullptr || range->end - address < bytes) return trap(TrapKind::AccessOutside, address, bytes), nullptr;
@@ -136,36 +135,35 @@ char *Core::access(uint64_t address, unsigned bytes, bool isStore, unsigned inde
   lastRange_ = range;
   if (events_.size() >= eventLimit_) return nullptr;
   IssueTime at = timed->issueTimes[index];
-  bool missed = accessLine(address, isStore, index, at, *range);
+  if (line == nullptr) {
+    line = fill(address, index, at, *range);
+    at = {0, 0};
+  }
+  if (isStore) line->markDirty(), line->storeTag = line->loadTag;
   if (!isOneLine) {
+    uint64_t last = address + bytes - 1;
     ++splitAccesses;
-    accessLine(address + bytes - 1, isStore, index, missed ? IssueTime{0, 0} : at, *range);
+    line = l1d.touch(last);
+    if (line == nullptr) line = fill(last, index, at, *range);
+    if (isStore) line->markDirty(), line->storeTag = line->loadTag;
   }
   return reinterpret_cast<char *>(address + static_cast<uint64_t>(range->hostDelta));
 }
 
-bool Core::accessLine(uint64_t address, bool isStore, unsigned index, IssueTime at, const MemoryRange &range) {
-  CacheLine *line = l1d.touch(address);
-  bool missed = line == nullptr;
-  if (missed) {
-    ++l1dMisses;
-    settle();
-    uint64_t issueCycle = cycle + at.cycle;
-    CacheLine victim;
-    line = l1d.insert(address, victim);
-    evict(victim, issueCycle + static_cast<uint64_t>(l1d.hitCycles()));
-    miss(address, issueCycle, at.drain, l1d.hitCycles());
-    timed = translation_->resume(*timed->block, index + 1);
-    uint64_t begin = l1d.lineOf(address);
-    bool isWhole = begin >= range.begin && begin + l1d.lineBytes() <= range.end;
-    line->hostDelta = range.hostDelta;
-    line->loadTag = isWhole ? begin : begin | CacheLine::slowBit;
-  }
-  if (isStore) {
-    line->markDirty();
-    line->storeTag = line->loadTag;
-  }
-  return missed;
+CacheLine *Core::fill(uint64_t address, unsigned index, IssueTime at, const MemoryRange &range) {
+  ++l1dMisses;
+  settle();
+  uint64_t issueCycle = cycle + at.cycle;
+  CacheLine victim;
+  CacheLine *line = l1d.insert(address, victim);
+  evict(victim, issueCycle + static_cast<uint64_t>(l1d.hitCycles()));
+  miss(address, issueCycle, at.drain, l1d.hitCycles());
+  timed = translation_->resume(*timed->block, index + 1);
+  uint64_t begin = l1d.lineOf(address);
+  bool isWhole = begin >= range.begin && begin + l1d.lineBytes() <= range.end;
+  line->hostDelta = range.hostDelta;
+  line->loadTag = isWhole ? begin : begin | CacheLine::slowBit;
+  return line;
 }
 
 void Core::fetch() {

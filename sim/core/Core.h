@@ -92,7 +92,8 @@ public:
   uint64_t l1dMisses = 0, l1iMisses = 0, writebacks = 0, splitAccesses = 0;
 
 private:
-  bool accessLine(uint64_t address, bool isStore, unsigned index, IssueTime at, const MemoryRange &range);
+  /// Brings in the line of `address`; instruction `index` of the block waits for it.
+  CacheLine *fill(uint64_t address, unsigned index, IssueTime at, const MemoryRange &range);
   void coverBlocks();
   void evict(const CacheLine &victim, uint64_t gap);
   void miss(uint64_t address, uint64_t issueCycle, uint64_t drain, int64_t hitCycles);

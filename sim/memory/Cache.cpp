@@ -29,35 +29,52 @@ Cache::Cache(const CacheConfig &config, const char *name) : hitCycles_(config.hi
       config.sizeBytes % (config.ways * config.lineBytes) != 0)
     rejectConfig(config, name);
   ways_ = static_cast<uint64_t>(config.ways);
-  sets_ = static_cast<uint64_t>(config.sizeBytes / (config.ways * config.lineBytes));
-  if (!std::has_single_bit(sets_)) rejectConfig(config, name);
+  numSets_ = static_cast<uint64_t>(config.sizeBytes / (config.ways * config.lineBytes));
+  if (!std::has_single_bit(numSets_)) rejectConfig(config, name);
   lineShift_ = static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(config.lineBytes)));
-  lines_.resize(sets_ * ways_);
+  reset();
+}
+
+void Cache::bringToFront(uint64_t set, uint64_t way) {
+  uint32_t &current = frontWay_[set];
+  CacheLine *lines = &lines_[set * ways_];
+  lastUse_[set * ways_ + way] = ++clock_;
+  lines[current] = front_[set];
+  front_[set] = lines[way];
+  current = static_cast<uint32_t>(way);
 }
 
 CacheLine *Cache::touch(uint64_t address) {
-  uint64_t wanted = lineOf(address), set = (address >> lineShift_) & (sets_ - 1);
+  uint64_t wanted = lineOf(address), set = setOf(address);
+  if (front_[set].address() == wanted) return &front_[set];
+  const uint64_t *addresses = &addresses_[set * ways_];
   for (uint64_t way = 0; way < ways_; ++way) {
-    if (line(set, way)->address() != wanted) continue;
-    if (way != 0) {
-      CacheLine found = *line(set, way);
-      for (uint64_t w = way; w > 0; --w) *line(set, w) = *line(set, w - 1);
-      *line(set, 0) = found;
-    }
-    return line(set, 0);
+    if (addresses[way] != wanted) continue;
+    bringToFront(set, way);
+    return &front_[set];
   }
   return nullptr;
 }
 
 CacheLine *Cache::insert(uint64_t address, CacheLine &victim) {
-  uint64_t set = (address >> lineShift_) & (sets_ - 1);
-  victim = *line(set, ways_ - 1);
-  for (uint64_t w = ways_ - 1; w > 0; --w) *line(set, w) = *line(set, w - 1);
-  *line(set, 0) = CacheLine{};
-  line(set, 0)->state = lineOf(address);
-  return line(set, 0);
+  uint64_t set = setOf(address), oldest = 0;
+  const uint64_t *lastUse = &lastUse_[set * ways_];
+  for (uint64_t way = 1; way < ways_; ++way) oldest = lastUse[way] < lastUse[oldest] ? way : oldest;
+  bringToFront(set, oldest);
+  victim = front_[set];
+  CacheLine fresh;
+  fresh.state = addresses_[set * ways_ + oldest] = lineOf(address);
+  front_[set] = fresh;
+  return &front_[set];
 }
 
-void Cache::reset() { std::fill(lines_.begin(), lines_.end(), CacheLine{}); }
+void Cache::reset() {
+  clock_ = 0;
+  front_.assign(numSets_, CacheLine{});
+  frontWay_.assign(numSets_, 0);
+  addresses_.assign(numSets_ * ways_, CacheLine::invalid);
+  lastUse_.assign(numSets_ * ways_, 0);
+  lines_.assign(numSets_ * ways_, CacheLine{});
+}
 
 } // namespace nearbank::sim

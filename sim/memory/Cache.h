@@ -9,7 +9,7 @@
 
 namespace nearbank::sim {
 
-/// One cache line. The interpreter reads loadTag, storeTag and hostDelta of the most recent line of a set directly.
+/// Most recent line of a set, as the interpreter reads it.
 struct alignas(32) CacheLine {
   static constexpr uint64_t invalid = ~uint64_t{0};
   /// Set in a tag to keep the interpreter's fast path away from the line; no guest address has it.
@@ -32,6 +32,7 @@ public:
   Cache(const CacheConfig &config, const char *name);
 
   /// Makes the line of `address` the most recent of its set and returns it; null on a miss.
+  /// The pointer holds until the next call.
   CacheLine *touch(uint64_t address);
   /// Puts the line of `address`, which must be absent, in front of its set and returns it, clean.
   /// @param[out] victim the line that had to leave; invalid when a way was free
@@ -41,28 +42,37 @@ public:
 
   uint64_t lineBytes() const { return uint64_t{1} << lineShift_; }
   uint64_t lineOf(uint64_t address) const { return address >> lineShift_ << lineShift_; }
-  uint64_t capacityBytes() const { return (sets_ * ways_) << lineShift_; }
+  uint64_t capacityBytes() const { return (numSets_ * ways_) << lineShift_; }
   int64_t hitCycles() const { return hitCycles_; }
 
   /// Most recent lines, one per set: (address >> frontShift()) & frontMask() is the byte offset into them.
-  CacheLine *front() { return lines_.data(); }
+  CacheLine *front() { return front_.data(); }
   unsigned frontShift() const { return lineShift_ - 5; }
-  uint64_t frontMask() const { return (sets_ - 1) << 5; }
+  uint64_t frontMask() const { return (numSets_ - 1) << 5; }
 
-  /// Calls visit(lineAddress) for every dirty line, by set and recency.
+  /// Calls visit(lineAddress) for every dirty line, by set and way.
   template <typename Visit> void forEachDirty(Visit visit) const {
-    for (uint64_t set = 0; set < sets_; ++set)
-      for (uint64_t way = 0; way < ways_; ++way)
-        if (const CacheLine &line = lines_[way * sets_ + set]; line.isDirty()) visit(line.address());
+    for (uint64_t set = 0; set < numSets_; ++set)
+      for (uint64_t way = 0; way < ways_; ++way) {
+        const CacheLine &line = way == frontWay_[set] ? front_[set] : lines_[set * ways_ + way];
+        if (line.isDirty()) visit(line.address());
+      }
   }
 
 private:
-  CacheLine *line(uint64_t set, uint64_t way) { return &lines_[way * sets_ + set]; }
+  uint64_t setOf(uint64_t address) const { return (address >> lineShift_) & (numSets_ - 1); }
+  /// Saves the front line of `set` to its way and puts the line of `way` there.
+  void bringToFront(uint64_t set, uint64_t way);
 
-  uint64_t sets_ = 1, ways_ = 1;
+  uint64_t numSets_ = 1, ways_ = 1;
   unsigned lineShift_ = 6;
   int64_t hitCycles_ = 1;
-  std::vector<CacheLine> lines_; ///< Way-major: lines_[way * sets + set]; way 0 is the most recent.
+  uint64_t clock_ = 0;
+  std::vector<CacheLine> front_;    ///< By set; the truth about its most recent line.
+  std::vector<uint32_t> frontWay_;  ///< By set: the way that front_ stands for.
+  std::vector<uint64_t> addresses_; ///< Line addresses, [set * ways + way]: what a search reads.
+  std::vector<uint64_t> lastUse_;   ///< clock_ when the line last came to the front; 0 never.
+  std::vector<CacheLine> lines_;    ///< All lines; stale for the way in front.
 };
 
 } // namespace nearbank::sim

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
+#include <cstddef>
 #include <vector>
 
 namespace nearbank::sim::encode {

@@ -9,7 +9,7 @@ Each entry is traced with its first sample input, decomposed with Nearbank's tab
   partly     some operators run in eager PyTorch
   eager      nothing lowers, or what lowers is views only
   untraced   the sample cannot be traced to a static ATen graph (random shapes, views of complex numbers, …)
-and its result, executed piece by piece in eager PyTorch, equals the operator's.
+  wrong      its decomposed graph, or with --execute its compiled one, gives other results than the operator
 """
 
 from __future__ import annotations
@@ -68,9 +68,11 @@ def is_empty(entry, sample) -> bool:
     return any(isinstance(leaf, torch.Tensor) and leaf.numel() == 0 for leaf in leaves)
 
 
-def classify(entry) -> tuple[str, str]:
-    """Say how far an entry compiles, and why not further."""
+def classify(entry, policy: str = "") -> tuple[str, str]:
+    """Say how far an entry compiles, and why not further; execute it where a policy is given."""
     from nearbank.fixups import normalize
+    from nearbank.program import CompiledGraph
+    from nearbank.settings import Settings
     from nearbank.splitting import split
 
     sample = first_sample(entry)
@@ -80,31 +82,36 @@ def classify(entry) -> tuple[str, str]:
         graph, tensors, call = trace(entry.op, sample)
     except Exception as error:  # whatever tracing raises ends up in the table
         return "untraced", f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
-    normal = normalize(graph)
-    result = split(normal.graph_module)
+    execute = graph
+    if policy:
+        settings = Settings(policy=policy, simulate="exact" if policy == "pim-only" else "none")
+        program = CompiledGraph(graph, settings, name=entry.name)
+        result, execute = program.split, lambda *arguments: program.run(arguments)
+    else:
+        result = split(normalize(graph).graph_module)
     ops = [op for op in result.eager_ops if op.kind != "random"]
     has_program = any(piece.text is not None for piece in result.pieces)
     reason = "; ".join(sorted({f"{op.op}: {op.reason}" for op in ops}))
     is_random = any(op.kind == "random" for op in result.eager_ops)
-    if not is_random and (difference := mismatch(graph, tensors, call)):
+    if not is_random and (difference := mismatch(graph, execute, tensors, call)):
         return "wrong", difference
     if not ops:
         return "compiled", "" if has_program else "views or random numbers only"
     return ("partly" if has_program else "eager"), reason
 
 
-def mismatch(graph, tensors, call) -> str:
-    """Run the decomposed graph in eager PyTorch and compare with the operator."""
+def mismatch(graph, execute, tensors, call) -> str:
+    """Run the decomposed or compiled graph and compare with the operator."""
     try:
         expected = call(*[tensor.clone() for tensor in tensors])
         if any(node.target is torch.ops.higher_order.with_effects for node in graph.graph.nodes):
             return ""
-        actual = [t for t in graph(*[tensor.clone() for tensor in tensors]) if isinstance(t, torch.Tensor)]
+        actual = [t for t in execute(*[tensor.clone() for tensor in tensors]) if isinstance(t, torch.Tensor)]
         torch.testing.assert_close(list(actual), list(expected), rtol=1e-3, atol=1e-4, equal_nan=True)
     except AssertionError as error:
         return str(error).strip().splitlines()[0]
-    except Exception as error:  # samples of uninitialised memory and the like
-        return f"{type(error).__name__}"
+    except Exception as error:  # whatever it is belongs into the table
+        return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
     return ""
 
 
@@ -112,6 +119,8 @@ def main() -> int:
     """Print the table; return 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="names of entries, separated by commas")
+    parser.add_argument("--first", type=int, default=1, metavar="N", help="begin with the N-th entry")
+    parser.add_argument("--execute", default="", metavar="POLICY", help="compile and execute under this policy")
     parser.add_argument("--json", default="", help="file for the table as JSON")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -121,9 +130,11 @@ def main() -> int:
     entries = [entry for entry in op_db if not names or entry.name in names]
     rows, started = [], time.monotonic()
     for number, entry in enumerate(entries):
+        if number + 1 < options.first:
+            continue
         name = f"{entry.name}.{entry.variant_test_name}" if entry.variant_test_name else entry.name
         torch.manual_seed(0)
-        status, reason = classify(entry)
+        status, reason = classify(entry, options.execute)
         rows.append({"entry": name, "status": status, "reason": reason})
         print(f"[{number + 1:4}/{len(entries)}] {name:48} {status:9} {reason[:140]}", flush=True)
     counts = collections.Counter(row["status"] for row in rows)

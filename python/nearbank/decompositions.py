@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from nearbank import scatters
+from nearbank import norms, scatters
 
 aten = torch.ops.aten
 
@@ -178,6 +178,11 @@ _IMPORTABLE = (aten.addmm, aten.gelu_backward, aten.detach)
 def _own_decompositions() -> dict:
     own = {
         aten.addmm.default: addmm,
+        aten.argmax.default: functools.partial(_first_extremum, pick=aten.argmax),
+        aten.argmin.default: functools.partial(_first_extremum, pick=aten.argmin),
+        aten.native_layer_norm.default: norms.native_layer_norm,
+        aten.var_mean.correction: norms.var_mean,
+        aten.var.correction: norms.var,
         aten.cumsum.default: cumsum,
         aten.cumprod.default: cumprod,
         aten.logcumsumexp.default: logcumsumexp,
@@ -267,6 +272,16 @@ def _cumulative_extremum(x, dim, *, is_later_kept):
         indices = torch.where(keep, indices, earlier_indices)
         step *= 2
     return x, indices
+
+
+def _first_extremum(x, dim=None, keepdim=False, *, pick):
+    """argmax or argmin over all elements, or of a single one; over a dimension it lowers as it is."""
+    if x.dim() == 0:
+        return torch.zeros((), dtype=torch.int64, device=x.device)
+    if dim is not None:
+        return NotImplemented
+    index = pick(x.reshape(-1), 0)
+    return index.reshape([1] * x.dim()) if keepdim else index
 
 
 def _scores(query, key, is_causal, attn_mask, scale):

@@ -199,8 +199,14 @@ class CompiledGraph:
         """The pieces that went through the core."""
         return [piece for piece in self.pieces if isinstance(piece, CompiledPiece)]
 
-    def plan(self) -> dict[str, Any]:
+    def plan(self, simulate: str = "none") -> dict[str, Any]:
         """Profile and place every nest.
+
+        Parameters
+        ----------
+        simulate : {"none", "exact"}, default "none"
+            Whether each distinct nest is simulated on scratch data. Running the program simulates the nests on PIM
+            by itself.
 
         Returns
         -------
@@ -219,7 +225,7 @@ class CompiledGraph:
                         "threads": self.settings.host_threads,
                         "pin": numbering.selectors(self.settings.pin, number),
                         "forbid": numbering.selectors(self.settings.forbid, number),
-                        "simulate": self.settings.simulate,
+                        "simulate": simulate,
                     },
                     self.progress,
                 )
@@ -252,7 +258,7 @@ class CompiledGraph:
             self.plan()
         values = dict(zip(self._arguments, [*arguments, *self.normal.constants], strict=True))
         records = []
-        options = {"threads": self.settings.host_threads, "poison": poison}
+        options = {"threads": self.settings.host_threads, "poison": poison, "simulate": self.settings.simulate}
         with torch.no_grad():
             for number, piece in enumerate(self.pieces):
                 inputs = [values[name] for name in piece.inputs]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import platform
 import re
@@ -11,18 +12,18 @@ from typing import Any
 from nearbank.errors import unknown_name
 
 _NEST_ID = re.compile(r"n(\d+)$")
-#: Summary entries that add up over pieces; the others are recomputed or taken from the caller.
+
+
 _COUNTS = ("numNests", "distinctNests", "nestsOnPim", "nestsOnHost", "nestsHoisted", "profiledNests", "reusedProfiles")
-_QUANTITIES = (
-    "hostTime",
-    "hostTimeOfHostNests",
-    "hostTimeOfPimNests",
-    "pimTime",
-    "predictedPimTime",
-    "crossingTime",
-    "linkBytes",
-    "dramBytes",
-)
+_QUANTITIES = {
+    "hostTime": ("ns", "measured"),
+    "hostTimeOfHostNests": ("ns", "measured"),
+    "hostTimeOfPimNests": ("ns", "measured"),
+    "pimTime": ("ns", "simulated"),
+    "predictedPimTime": ("ns", "predicted"),
+    "crossingTime": ("ns", "modelled"),
+    "linkBytes": ("B", "counted"),
+}
 
 
 def quantity(value, unit: str, kind: str) -> dict[str, Any]:
@@ -108,14 +109,9 @@ class NestNumbering:
             remarks += [
                 {**remark, "nest": self._renumber(remark.get("nest"), number)} for remark in plan.get("remarks", [])
             ]
-        summary: dict[str, Any] = {name: sum(p["summary"].get(name) or 0 for p in plans) for name in _COUNTS}
+        summary = _sum_summaries([plan["summary"] for plan in plans])
         if len(plans) > 1:
             summary["distinctNests"] = len({nest["key"] for nest in nests})
-        for name in _QUANTITIES:
-            summary[name] = _sum([plan["summary"].get(name) for plan in plans])
-        for plan in plans:
-            for name, value in plan["summary"].items():
-                summary.setdefault(name, value)
         if not remarks:
             remarks = [_remark(nest) for nest in nests]
         crossings = self._renumbered(plans, "crossings")
@@ -162,6 +158,20 @@ def _remark(nest: dict) -> dict[str, Any]:
     }
 
 
+def _sum_summaries(summaries: list[dict]) -> dict[str, Any]:
+    """Add up counts and quantities of pieces; a quantity that one piece lacks is unknown for all."""
+    if not summaries:
+        return {**dict.fromkeys(_COUNTS, 0), **{name: quantity(0, *of) for name, of in _QUANTITIES.items()}}
+    merged: dict[str, Any] = {}
+    for name in dict.fromkeys(name for summary in summaries for name in summary):
+        values = [summary.get(name) for summary in summaries]
+        if any(value is None for value in values):
+            merged[name] = None
+        else:
+            merged[name] = _sum(values) if isinstance(values[0], dict) else sum(values)
+    return merged
+
+
 def _sum(quantities):
     present = [entry for entry in quantities if entry is not None]
     if not present:
@@ -206,6 +216,7 @@ def run_entry(graph, spec: str, simulate: str) -> dict[str, Any]:
         "threads": settings.host_threads,
         "options": settings.to_dict(),
         "machineValues": machine_values(settings.machine, settings.set),
+        "options": dataclasses.asdict(settings),
         "baseline": {"name": "native host", "kind": "measured", "threads": settings.host_threads},
         "summary": summary,
         "nests": nests,

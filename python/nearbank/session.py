@@ -10,7 +10,7 @@ from typing import Any
 from nearbank import rundoc, specs
 from nearbank.errors import make_error
 from nearbank.report import Report
-from nearbank.settings import Settings, check_machine
+from nearbank.settings import Settings
 
 #: An eager pass is timed until this many seconds have gone by, at most `_EAGER_REPEATS` times.
 _EAGER_SECONDS = 3.0
@@ -89,7 +89,7 @@ def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
     # An unknown machine or a wrong machine file is reported before anything slow is done.
     rundoc.machine_values(settings.machine, settings.set)
 
-    check_machine(settings)
+    settings.machine_values()  # a wrong machine is reported before anything slow
     progress("load", 0, 0)
     model = specs.load(spec, example_inputs, **loading)
     from nearbank.capture import capture
@@ -110,7 +110,7 @@ def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
     graph = CompiledGraph(
         captured.graph_module, settings, captured.parameters, captured.argument_names, model.name, progress
     )
-    graph.plan()
+    graph.plan("none" if execute else settings.simulate)
     comparison = _compare(graph, captured, settings, progress) if execute else {}
     entry = rundoc.run_entry(graph, model.name, settings.simulate)
     entry["summary"].update(comparison)

@@ -141,31 +141,30 @@ class Settings:
         """Host threads that are really used."""
         return self.threads or len(os.sched_getaffinity(0))
 
+    def machine_values(self) -> list[dict[str, Any]]:
+        """Read the machine.
+
+        Returns
+        -------
+        list of dict
+            Every value with its path, unit, source and layer; empty where the compiled core is not installed.
+
+        Raises
+        ------
+        nearbank.errors.UserError
+            NB01xx when the machine is unknown or its file is wrong.
+        """
+        try:
+            import nearbank._core
+        except ImportError:
+            return []
+        overrides = json.dumps([list(pair) for pair in self.set])
+        return json.loads(nearbank._core.show_machine(self.machine, overrides))["values"]
+
     @property
     def database(self) -> str:
         """Path of the profile database; its folder is made by who opens it."""
         return self.db or os.path.join(home_folder(), "profiles.sqlite")
-
-
-def check_machine(settings: Settings) -> None:
-    """Read the machine before anything slow happens.
-
-    Parameters
-    ----------
-    settings : Settings
-        Whose ``machine`` and ``set`` are read.
-
-    Raises
-    ------
-    nearbank.errors.UserError
-        NB01xx when the machine is unknown or its file is wrong.
-    """
-    try:
-        import nearbank._core
-    except ImportError:
-        # CompiledGraph reports what is missing when a program is really needed.
-        return
-    nearbank._core.show_machine(settings.machine, json.dumps([list(pair) for pair in settings.set]))
 
 
 def home_folder() -> str:

@@ -26,7 +26,7 @@ def _own_home(tmp_path, monkeypatch):
 def fake_core(monkeypatch):
     """Run compiled pieces in eager PyTorch: tests the front end without the compiler."""
     import torch
-    from nearbank import program
+    from nearbank import program, rundoc
 
     pieces = []
 
@@ -40,7 +40,7 @@ def fake_core(monkeypatch):
 
         def plan(self, options, progress):
             self.plan_options = options
-            return {"nests": [], "summary": {}, "remarks": []}
+            return {"nests": [], "summary": rundoc.NestNumbering([]).merge_plans([])["summary"], "remarks": []}
 
         def run(self, arguments, options):
             assert all(isinstance(argument, torch.Tensor) for argument in arguments)

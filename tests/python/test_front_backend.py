@@ -225,7 +225,7 @@ def test_options_reach_the_core(fake_core):
     (piece,) = fake_core
     assert piece.options["machine"] == "nmc-32" and piece.options["set"] == [["a.b", "5"]]
     assert piece.options["name"] == "mine.forward"
-    expected = {"policy": "greedy", "threads": 1, "db": "/tmp/x.sqlite", "simulate": "exact", "pin": [], "forbid": []}
+    expected = {"policy": "greedy", "threads": 1, "db": "/tmp/x.sqlite", "simulate": "none", "pin": [], "forbid": []}
     assert piece.plan_options == expected
 
 

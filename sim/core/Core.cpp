@@ -17,7 +17,7 @@ void Core::start(Translation &translation, const GuestMemory &memory, uint64_t p
   std::fill(std::begin(registers), std::end(registers), 0);
   translation_ = &translation;
   memory_ = &memory;
-  lastRange_ = nullptr;
+  recentRanges_.fill(nullptr);
   haltPc_ = haltPc;
   cycle = 0, roundingMode = 0, softFlags = 0;
   reservation = ~uint64_t{0};
@@ -128,11 +128,9 @@ char *Core::access(uint64_t address, unsigned bytes, bool isStore, unsigned inde
   // A hit on a line whose tag is good needs no range.
   if (isOneLine && line != nullptr && (isStore ? line->storeTag : line->loadTag) == l1d.lineOf(address))
     return reinterpret_cast<char *>(address + static_cast<uint64_t>(line->hostDelta));
-  const MemoryRange *range = lastRange_;
-  if (range == nullptr || address < range->begin || address >= range->end) range = memory_->find(address);
+  const MemoryRange *range = findRange(address);
   if (range == nullptr || range->end - address < bytes) return trap(TrapKind::AccessOutside, address, bytes), nullptr;
   if (isStore && !range->isWritable) return trap(TrapKind::WriteToReadOnly, address, bytes), nullptr;
-  lastRange_ = range;
   if (events_.size() >= eventLimit_) return nullptr;
   IssueTime at = timed->issueTimes[index];
   if (line == nullptr) {
@@ -148,6 +146,14 @@ char *Core::access(uint64_t address, unsigned bytes, bool isStore, unsigned inde
     if (isStore) line->markDirty(), line->storeTag = line->loadTag;
   }
   return reinterpret_cast<char *>(address + static_cast<uint64_t>(range->hostDelta));
+}
+
+const MemoryRange *Core::findRange(uint64_t address) {
+  for (const MemoryRange *range : recentRanges_)
+    if (range != nullptr && address >= range->begin && address < range->end) return range;
+  const MemoryRange *range = memory_->find(address);
+  if (range != nullptr) recentRanges_[nextRecent_++ % recentRanges_.size()] = range;
+  return range;
 }
 
 CacheLine *Core::fill(uint64_t address, unsigned index, IssueTime at, const MemoryRange &range) {

@@ -92,6 +92,7 @@ public:
   uint64_t l1dMisses = 0, l1iMisses = 0, writebacks = 0, splitAccesses = 0;
 
 private:
+  const MemoryRange *findRange(uint64_t address);
   /// Brings in the line of `address`; instruction `index` of the block waits for it.
   CacheLine *fill(uint64_t address, unsigned index, IssueTime at, const MemoryRange &range);
   void coverBlocks();
@@ -107,7 +108,8 @@ private:
   uint64_t haltPc_ = 0;
   size_t eventLimit_ = 0;
   bool textFitsL1i_ = true;
-  const MemoryRange *lastRange_ = nullptr;
+  std::array<const MemoryRange *, 4> recentRanges_{};
+  size_t nextRecent_ = 0;
   Cache l1i_;
   std::optional<Cache> l2_;
   AddressMap map_;

@@ -32,7 +32,12 @@ Cache::Cache(const CacheConfig &config, const char *name) : hitCycles_(config.hi
   numSets_ = static_cast<uint64_t>(config.sizeBytes / (config.ways * config.lineBytes));
   if (!std::has_single_bit(numSets_)) rejectConfig(config, name);
   lineShift_ = static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(config.lineBytes)));
-  reset();
+  front_.resize(numSets_);
+  frontWay_.resize(numSets_);
+  isUsed_.resize(numSets_);
+  addresses_.resize(numSets_ * ways_, CacheLine::invalid);
+  lastUse_.resize(numSets_ * ways_);
+  lines_.resize(numSets_ * ways_);
 }
 
 void Cache::bringToFront(uint64_t set, uint64_t way) {
@@ -59,6 +64,10 @@ CacheLine *Cache::touch(uint64_t address) {
 CacheLine *Cache::insert(uint64_t address, CacheLine &victim) {
   uint64_t set = setOf(address), oldest = 0;
   const uint64_t *lastUse = &lastUse_[set * ways_];
+  if (isUsed_[set] == 0) {
+    isUsed_[set] = 1;
+    usedSets_.push_back(static_cast<uint32_t>(set));
+  }
   for (uint64_t way = 1; way < ways_; ++way) oldest = lastUse[way] < lastUse[oldest] ? way : oldest;
   bringToFront(set, oldest);
   victim = front_[set];
@@ -70,11 +79,17 @@ CacheLine *Cache::insert(uint64_t address, CacheLine &victim) {
 
 void Cache::reset() {
   clock_ = 0;
-  front_.assign(numSets_, CacheLine{});
-  frontWay_.assign(numSets_, 0);
-  addresses_.assign(numSets_ * ways_, CacheLine::invalid);
-  lastUse_.assign(numSets_ * ways_, 0);
-  lines_.assign(numSets_ * ways_, CacheLine{});
+  for (uint32_t set : usedSets_) {
+    front_[set] = CacheLine{};
+    frontWay_[set] = 0;
+    isUsed_[set] = 0;
+    for (uint64_t i = set * ways_; i < (set + 1) * ways_; ++i) {
+      addresses_[i] = CacheLine::invalid;
+      lastUse_[i] = 0;
+      lines_[i] = CacheLine{};
+    }
+  }
+  usedSets_.clear();
 }
 
 } // namespace nearbank::sim

@@ -50,9 +50,9 @@ public:
   unsigned frontShift() const { return lineShift_ - 5; }
   uint64_t frontMask() const { return (numSets_ - 1) << 5; }
 
-  /// Calls visit(lineAddress) for every dirty line, by set and way.
+  /// Calls visit(lineAddress) for every dirty line, by the order in which sets were first used, then by way.
   template <typename Visit> void forEachDirty(Visit visit) const {
-    for (uint64_t set = 0; set < numSets_; ++set)
+    for (uint32_t set : usedSets_)
       for (uint64_t way = 0; way < ways_; ++way) {
         const CacheLine &line = way == frontWay_[set] ? front_[set] : lines_[set * ways_ + way];
         if (line.isDirty()) visit(line.address());
@@ -72,6 +72,8 @@ private:
   std::vector<uint32_t> frontWay_;  ///< By set: the way that front_ stands for.
   std::vector<uint64_t> addresses_; ///< Line addresses, [set * ways + way]: what a search reads.
   std::vector<uint64_t> lastUse_;   ///< clock_ when the line last came to the front; 0 never.
+  std::vector<uint8_t> isUsed_;     ///< By set: holds lines, and stands in usedSets_.
+  std::vector<uint32_t> usedSets_;  ///< What reset has to clear.
   std::vector<CacheLine> lines_;    ///< All lines; stale for the way in front.
 };
 

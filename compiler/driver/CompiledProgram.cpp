@@ -248,10 +248,9 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
   Plan plan;
   plan.options = options;
   const Program &program = impl_->program;
-  std::vector<std::string> known = placement::policyNames();
   placement::PlacementInput input{program, {}, impl_->machine, options.policy, options.pins, options.forbids, {}};
   // An unknown policy or selector is refused before the time-consuming part.
-  placement::place(input);
+  placement::checkRequest(input);
   impl_->profileAll(options, plan);
   if (options.policy != "cpu-only" || !options.pins.empty())
     for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel) {
@@ -276,16 +275,17 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
 }
 
 RunRecord CompiledProgram::execute(const std::vector<void *> &arguments, const std::vector<void *> &outputs,
-                                   int threads, bool poisonsPimOutputs) {
+                                   const ExecuteOptions &options) {
   if (!impl_->plan)
     plan(PlanOptions());
-  impl_->requireHost(impl_->plan->sites);
-  ExecutorInput input{impl_->program, impl_->hostKernels, impl_->pimKernels, impl_->plan->sites, arguments,
-                      outputs,        impl_->machine};
-  bool usesPim = llvm::is_contained(impl_->plan->sites, Site::Pim);
-  input.pim = usesPim ? &impl_->pimDevice() : nullptr;
-  input.threads = threads;
-  input.poisonPimOutputs = poisonsPimOutputs;
+  std::vector<Site> sites = impl_->plan->sites;
+  if (!options.simulates)
+    std::fill(sites.begin(), sites.end(), Site::Host);
+  impl_->requireHost(sites);
+  ExecutorInput input{impl_->program, impl_->hostKernels, impl_->pimKernels, sites, arguments, outputs, impl_->machine};
+  input.pim = llvm::is_contained(sites, Site::Pim) ? &impl_->pimDevice() : nullptr;
+  input.threads = options.threads;
+  input.poisonPimOutputs = options.poisonsPimOutputs;
   return executeProgram(input);
 }
 

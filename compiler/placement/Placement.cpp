@@ -144,6 +144,11 @@ std::vector<std::string> policyNames() {
 
 bool needsProfiles(const std::string &policy) { return findPolicy(policy).needsProfiles; }
 
+void checkRequest(const PlacementInput &input) {
+  findPolicy(input.policy);
+  resolveSelectors(input.program, input.pins, input.forbids);
+}
+
 PlacementResult place(const PlacementInput &input) {
   const PolicyEntry &entry = findPolicy(input.policy);
   const Program &program = input.program;

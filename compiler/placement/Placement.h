@@ -77,6 +77,10 @@ std::vector<std::string> policyNames();
 /// Whether a policy reads profiles; a caller may skip profiling for one that does not.
 bool needsProfiles(const std::string &policy);
 
+/// Checks policy and selectors without deciding; needs no profiles. Lets a caller refuse a request before it profiles.
+/// @throws as place()
+void checkRequest(const PlacementInput &input);
+
 /// Places every nest.
 /// Selectors name a nest id ("n12"), a kernel, a source ("model.py:41") or a module path and what is below it.
 /// @throws UserError NB0404 unknown policy, NB0405 selector that matches nothing, NB0406 nest pinned and forbidden

@@ -318,6 +318,12 @@ TEST_F(PlacementTest, PoliciesWithoutProfilesNeedNone) {
   }
 }
 
+TEST_F(PlacementTest, RequestIsCheckedWithoutProfiles) {
+  EXPECT_NO_THROW(checkRequest({program_, {}, machine_, "two-stage", {"n2"}, {"n0"}, {}}));
+  EXPECT_THROW(checkRequest({program_, {}, machine_, "two-stag", {}, {}, {}}), UserError);
+  EXPECT_THROW(checkRequest({program_, {}, machine_, "two-stage", {"n9"}, {}, {}}), UserError);
+}
+
 TEST_F(PlacementTest, EveryDecisionHasReasonFlipAndNumbers) {
   for (const std::string &policy : policyNames())
     for (const NestDecision &decision : run(policy).decisions) {

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import platform
 import re
@@ -216,7 +215,6 @@ def run_entry(graph, spec: str, simulate: str) -> dict[str, Any]:
         "threads": settings.host_threads,
         "options": settings.to_dict(),
         "machineValues": machine_values(settings.machine, settings.set),
-        "options": dataclasses.asdict(settings),
         "baseline": {"name": "native host", "kind": "measured", "threads": settings.host_threads},
         "summary": summary,
         "nests": nests,
@@ -247,7 +245,7 @@ def _charge_launches(summary, nests, record) -> None:
         total = sum(crossing.get("bytes") or 0 for crossing in record["crossings"])
         summary["linkBytes"] = quantity(total, "B", "counted")
     if summary.get("dramBytes") is None:
-        summary["dramBytes"] = quantity(sum(launch.get("dramBytes") or 0 for launch in launches), "B", "counted")
+        summary["dramBytes"] = quantity(sum(launch.get("dramBytes") or 0 for launch in launches), "B", "simulated")
 
 
 def machine_values(machine: str, assignments) -> list[dict[str, Any]]:

@@ -89,7 +89,6 @@ def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
     # An unknown machine or a wrong machine file is reported before anything slow is done.
     rundoc.machine_values(settings.machine, settings.set)
 
-    settings.machine_values()  # a wrong machine is reported before anything slow
     progress("load", 0, 0)
     model = specs.load(spec, example_inputs, **loading)
     from nearbank.capture import capture

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -140,26 +139,6 @@ class Settings:
     def host_threads(self) -> int:
         """Host threads that are really used."""
         return self.threads or len(os.sched_getaffinity(0))
-
-    def machine_values(self) -> list[dict[str, Any]]:
-        """Read the machine.
-
-        Returns
-        -------
-        list of dict
-            Every value with its path, unit, source and layer; empty where the compiled core is not installed.
-
-        Raises
-        ------
-        nearbank.errors.UserError
-            NB01xx when the machine is unknown or its file is wrong.
-        """
-        try:
-            import nearbank._core
-        except ImportError:
-            return []
-        overrides = json.dumps([list(pair) for pair in self.set])
-        return json.loads(nearbank._core.show_machine(self.machine, overrides))["values"]
 
     @property
     def database(self) -> str:

@@ -78,6 +78,7 @@ def _row(group: NestGroup, prefix: str, number: int) -> dict[str, Any]:
         "kernel": first["kernel"],
         "kind": first["kind"],
         "source": group.source,
+        "full_source": first.get("source") or "",
         "where": first["where"],
         "hoisted": bool(first.get("hoisted")),
         "host": group.host_time,

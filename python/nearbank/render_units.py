@@ -146,7 +146,7 @@ def format_value(value: float, unit: str) -> str:
         return format_count(value)
     if unit in _BARE_UNITS:
         return format_number(value)
-    return f"{format_number(value)} {unit}"
+    return f"{format_count(value) if abs(value) >= 1e6 else format_number(value)} {unit}"
 
 
 def format_quantity(quantity: Mapping[str, Any] | None, with_kind: bool = False) -> str:

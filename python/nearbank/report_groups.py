@@ -26,6 +26,27 @@ def pim_quantity(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return record.get("pimTime") or record.get("predictedPimTime")
 
 
+def short_source(source: str | None) -> str:
+    """Leave the folder out of a source line; --pin and --forbid take this form too.
+
+    Parameters
+    ----------
+    source : str or None
+        Path and line.
+
+    Returns
+    -------
+    str
+        For example ``"model.py:41"``; empty for None.
+
+    Examples
+    --------
+    >>> short_source("/home/you/model.py:41")
+    'model.py:41'
+    """
+    return (source or "").replace("\\", "/").rpartition("/")[2]
+
+
 def dram_intensity(nest: Mapping[str, Any]) -> float:
     """Take the operations for each DRAM byte of a nest.
 
@@ -70,7 +91,7 @@ class NestGroup:
     @property
     def source(self) -> str:
         """The source line, with the number of further distinct lines."""
-        lines = list(dict.fromkeys(nest.get("source", "") for nest in self.nests))
+        lines = list(dict.fromkeys(short_source(nest.get("source")) for nest in self.nests))
         return lines[0] if len(lines) == 1 else f"{lines[0]} +{len(lines) - 1}"
 
     @property

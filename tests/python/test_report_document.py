@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from nearbank import cli_run, error_catalog, errors, render_units
+from nearbank import cli_run, error_catalog, errors, render_units, report_groups
 from nearbank import report as report_module
 from nearbank.errors import DeviceError, UserError
 from nearbank.render_text import run_text
@@ -162,7 +162,7 @@ def test_several_runs_end_with_an_overview():
     assert 'id="overview"' not in Report(make_document()).to_html()
 
 
-@pytest.mark.parametrize("module", [error_catalog, errors, render_units, cli_run, report_module])
+@pytest.mark.parametrize("module", [error_catalog, errors, render_units, report_groups, cli_run, report_module])
 def test_examples_of_docstrings_hold(module):
     result = doctest.testmod(module)
     assert result.attempted > 0

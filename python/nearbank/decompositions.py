@@ -178,6 +178,7 @@ _IMPORTABLE = (aten.addmm, aten.gelu_backward, aten.detach)
 def _own_decompositions() -> dict:
     own = {
         aten.addmm.default: addmm,
+        aten.roll.default: roll,
         aten.argmax.default: functools.partial(_first_extremum, pick=aten.argmax),
         aten.argmin.default: functools.partial(_first_extremum, pick=aten.argmin),
         aten.native_layer_norm.default: norms.native_layer_norm,
@@ -272,6 +273,18 @@ def _cumulative_extremum(x, dim, *, is_later_kept):
         indices = torch.where(keep, indices, earlier_indices)
         step *= 2
     return x, indices
+
+
+def roll(x, shifts, dims=()):
+    """Cyclic shift as a concatenation of two slices per dimension."""
+    if not dims:
+        return roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = x.shape[dim]
+        by = shift % size if size else 0
+        if by:
+            x = torch.cat([x.narrow(dim, size - by, by), x.narrow(dim, 0, size - by)], dim)
+    return x.clone()
 
 
 def _first_extremum(x, dim=None, keepdim=False, *, pick):

@@ -283,7 +283,7 @@ def _lift_constants(gm: fx.GraphModule) -> list[torch.Tensor]:
             position = graph.inserting_after(last) if last is not None else graph.inserting_before(_first(graph))
             with position:
                 last = graph.placeholder("constant_" + node.name)
-            last.meta = {"val": node.meta["val"] if "val" in node.meta else _fake_like(graph, value)}
+            last.meta = {"val": _fake_like(graph, value)}
             by_target[node.target] = last
             constants.append(value)
         node.replace_all_uses_with(by_target[node.target])

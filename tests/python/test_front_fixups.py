@@ -129,6 +129,12 @@ def test_scans_handle_special_values():
         torch.testing.assert_close(mine, reference, equal_nan=True)
 
 
+@pytest.mark.parametrize(("shifts", "dims"), [([2], [1]), ([-1, 7], [0, 2]), ([5], []), ([0], [0])])
+def test_roll_equals_eager(shifts, dims):
+    x = torch.arange(24.0).view(2, 3, 4)
+    assert torch.equal(decompositions.roll(x, shifts, dims), torch.roll(x, shifts, dims or None))
+
+
 @pytest.mark.parametrize("places", [1, 4])
 def test_scatters_equal_eager(places):
     x = torch.randn(3, 6)

@@ -12,9 +12,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <thread>
+
+#include <sys/mman.h>
 
 namespace nearbank::sim {
 namespace {
@@ -28,16 +30,23 @@ constexpr uint64_t statusStride = 256;
 /// Events a core may run ahead.
 constexpr size_t chunkEvents = 512;
 
-struct FreeDeleter {
-  void operator()(void *p) const { std::free(p); }
-};
-using ZeroedMemory = std::unique_ptr<char, FreeDeleter>;
+/// Zeroed memory straight from the system: what nobody touches costs nothing, whatever the allocator would do.
+class ZeroedMemory {
+public:
+  explicit ZeroedMemory(uint64_t bytes) : bytes_(bytes) {
+    void *mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<char *>(mapped);
+  }
+  ~ZeroedMemory() { ::munmap(data_, bytes_); }
+  ZeroedMemory(const ZeroedMemory &) = delete;
+  ZeroedMemory &operator=(const ZeroedMemory &) = delete;
+  char *get() const { return data_; }
 
-ZeroedMemory allocateZeroed(uint64_t bytes) {
-  ZeroedMemory memory(static_cast<char *>(std::calloc(bytes, 1)));
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
+private:
+  char *data_ = nullptr;
+  uint64_t bytes_;
+};
 
 } // namespace
 
@@ -111,12 +120,12 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
   std::vector<uint64_t> table(roundUp(std::max<uint64_t>(1, launch.operandAddresses.size() * 8), line) / 8);
   std::copy(launch.operandAddresses.begin(), launch.operandAddresses.end(), table.begin());
   memory.add(tableBase, table.data(), table.size() * 8, false, "operand table");
-  ZeroedMemory statuses = allocateZeroed(numCores * statusStride);
+  ZeroedMemory statuses(numCores * statusStride);
   memory.add(statusBase, statuses.get(), numCores * statusStride, true, "status words");
   // An unmapped guard follows each stack; its odd size spreads the stacks over the vaults.
   uint64_t stackBytes = roundUp(static_cast<uint64_t>(config.core.stackKiB) * 1024, line);
   uint64_t stackStride = stackBytes + 4096 + roundUp(static_cast<uint64_t>(config.dram.interleaveBytes), line);
-  ZeroedMemory stacks = allocateZeroed(numCores * stackBytes);
+  ZeroedMemory stacks(numCores * stackBytes);
 
   translations.clear();
   for (size_t i = 0; i < team->size(); ++i) translations.push_back(std::make_unique<Translation>(text, latency, interpreterHandlers()));

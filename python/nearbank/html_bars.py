@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nearbank.render_units import format_quantity, value_of
-from nearbank.report_groups import group_nests, pim_quantity
+from nearbank.report_groups import NestGroup, group_nests, pim_quantity
 
 #: Kernels that the chart of kernels shows; the rest is summed.
 KERNEL_BARS = 16
@@ -93,10 +93,8 @@ def kernel_bars(run: Mapping[str, Any]) -> list[dict[str, Any]]:
         pairs.append(_pair(label, first["where"], group.host_time, group.pim_time))
     rest = groups[KERNEL_BARS:]
     if rest:
-        host = sum(value_of(group.host_time) for group in rest)
-        pairs.append(
-            _pair(f"{len(rest)} further kernels", "host", {"value": host, "unit": "ns", "kind": "measured"}, None)
-        )
+        together = NestGroup([nest for group in rest for nest in group.nests])
+        pairs.append(_pair(f"{len(rest)} further kernels", "host", together.host_time, together.pim_time))
     longest = max((max(pair["host_value"], pair["pim_value"]) for pair in pairs), default=0.0)
     for pair in pairs:
         for side in ("host", "pim"):

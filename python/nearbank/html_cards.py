@@ -40,6 +40,7 @@ def _facts(nest: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     trips = " × ".join(str(trip) for trip in facts.get("tripCounts") or []) or "scalar"
     total = (facts.get("operations") or {}).get("total", 0)
     rows = [
+        ("kind", f"{nest['kind']}, {facts.get('computeType') or '-'}", ""),
         ("trip counts", trips, "counted"),
         ("parallel iterations", format_count(facts.get("parallelExtent", 0)), "counted"),
         ("operations", format_count(total), "counted"),
@@ -72,8 +73,6 @@ def _card(group: NestGroup, anchor: str) -> dict[str, Any]:
     return {
         "anchor": anchor,
         "kernel": first["kernel"],
-        "kind": first["kind"],
-        "type": first["facts"].get("computeType", ""),
         "key": first["key"],
         "where": first["where"],
         "hoisted": bool(first.get("hoisted")),

@@ -76,7 +76,6 @@ def _row(group: NestGroup, prefix: str, number: int) -> dict[str, Any]:
         "label": group.label,
         "count": len(group.nests),
         "kernel": first["kernel"],
-        "kind": first["kind"],
         "source": group.source,
         "full_source": first.get("source") or "",
         "where": first["where"],

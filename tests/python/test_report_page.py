@@ -177,8 +177,8 @@ def test_chromium_shows_table_and_roofline_without_network(tmp_path):
     # The page reports on itself: what is laid out with a size is visible, and nothing may stick out sideways.
     probe = """<script>addEventListener("load", () => {
       const size = (s) => { const b = document.querySelector(s).getBoundingClientRect(); return b.width * b.height; };
-      document.querySelectorAll("#r0-placement th")[6].click();
-      const first = document.querySelector("#r0-placement tbody tr").cells[6].textContent;
+      document.querySelectorAll("#r0-placement th")[5].click();
+      const first = document.querySelector("#r0-placement tbody tr").cells[5].textContent;
       document.body.insertAdjacentHTML("beforeend", `<p id="probe">table=${size("#r0-placement table") > 1e5}
         roofline=${size("#r0-roofline") > 1e5} points=${document.querySelectorAll("#r0-roofline .point").length}
         overflow=${document.documentElement.scrollWidth > innerWidth} first=${first}

@@ -30,8 +30,8 @@ struct CoreConfig {
   int64_t fpFmaCycles = 4;
   int64_t fpDivCycles = 20;
   int64_t fpSqrtCycles = 20;
-  int64_t fpMoveCycles = 1;       ///< Moves, sign injection, compares, min, max, conversions.
-  int64_t branchTakenCycles = 2;  ///< Bubbles after a taken branch or jump.
+  int64_t fpMoveCycles = 1;      ///< Moves, sign injection, compares, min, max, conversions.
+  int64_t branchTakenCycles = 2; ///< Bubbles after a taken branch or jump.
   int64_t stackKiB = 64;
 };
 
@@ -40,7 +40,7 @@ struct DramConfig {
   int64_t vaults = 32;
   int64_t banksPerVault = 8;
   int64_t rowBytes = 2048;
-  int64_t interleaveBytes = 256;  ///< Consecutive addresses change vault after this many bytes.
+  int64_t interleaveBytes = 256; ///< Consecutive addresses change vault after this many bytes.
   double tCkNs = 0.8;
   int64_t nRCD = 17, nCL = 17, nRP = 17, nRAS = 34, nCWL = 13, nCCD = 4, nRRD = 7, nFAW = 17, nWR = 19, nRTP = 9;
   int64_t nRFC = 200, nREFI = 9750;
@@ -50,8 +50,8 @@ struct DramConfig {
 
 /// Network between vaults of the stack.
 struct NetworkConfig {
-  int64_t meshWidth = 6;         ///< Vaults sit on a square mesh of this width.
-  double hopNs = 0.0;            ///< One hop, one direction.
+  int64_t meshWidth = 6; ///< Vaults sit on a square mesh of this width.
+  double hopNs = 0.0;    ///< One hop, one direction.
 };
 
 /// External link between host and stack.
@@ -62,22 +62,22 @@ struct LinkConfig {
 
 /// What moving work and data between sides costs (modelled).
 struct CoherenceConfig {
-  double launchNs = 2000.0;   ///< Host→PIM switch.
-  double returnNs = 2000.0;   ///< PIM→host switch.
-  double flushLineNs = 60.0;  ///< One dirty line written back by the host before PIM may read it.
-  double fetchLineNs = 60.0;  ///< One line fetched by the host after PIM wrote it.
+  double launchNs = 2000.0;  ///< Host→PIM switch.
+  double returnNs = 2000.0;  ///< PIM→host switch.
+  double flushLineNs = 60.0; ///< One dirty line written back by the host before PIM may read it.
+  double fetchLineNs = 60.0; ///< One line fetched by the host after PIM wrote it.
   int64_t lineBytes = 64;
   int64_t hostLastLevelBytes = 8388608; ///< At most this much of a buffer can be dirty in the host's caches.
-  int64_t parallelLines = 10;  ///< Lines in flight at a time.
+  int64_t parallelLines = 10;           ///< Lines in flight at a time.
 };
 
 /// Thresholds of the two-stage policy and of its siblings; docs/model.md defines each.
 struct PlacementThresholds {
-  double workOperations = 0;   ///< PL-1: least operations of one execution.
-  double workShare = 0.0;      ///< PL-1: least share of the measured host time.
-  double mpki = 0;             ///< PL-2.
-  double lfmr = 0;             ///< PL-2.
-  double intensity = 0;        ///< PL-2: operations per DRAM byte, above which a nest is compute-bound.
+  double workOperations = 0; ///< PL-1: least operations of one execution.
+  double workShare = 0.0;    ///< PL-1: least share of the measured host time.
+  double mpki = 0;           ///< PL-2.
+  double lfmr = 0;           ///< PL-2.
+  double intensity = 0;      ///< PL-2: operations per DRAM byte, above which a nest is compute-bound.
 };
 
 struct HostConfig {
@@ -91,11 +91,11 @@ struct HostConfig {
 
 /// One leaf of a machine file, for `machines show` and provenance.
 struct MachineValue {
-  std::string path;   ///< "vault.bandwidthGBs".
-  std::string value;  ///< As written.
+  std::string path;  ///< "vault.bandwidthGBs".
+  std::string value; ///< As written.
   std::string unit;
   std::string source;
-  std::string layer;  ///< "machines/nmc-64.yaml:14", or "--set vault.bandwidthGBs=5".
+  std::string layer; ///< "machines/nmc-64.yaml:14", or "--set vault.bandwidthGBs=5".
 };
 
 struct MachineConfig {
@@ -110,7 +110,7 @@ struct MachineConfig {
   LinkConfig link;
   CoherenceConfig coherence;
   PlacementThresholds thresholds;
-  HostConfig host; ///< Cache hierarchy that the profile's cache model uses.
+  HostConfig host;                  ///< Cache hierarchy that the profile's cache model uses.
   std::vector<MachineValue> values; ///< Every leaf, in file order.
 };
 

@@ -73,8 +73,11 @@ public:
                       const std::string &optionsText) {
     Json options = Json::parse(optionsText);
     nb::gil_scoped_release release;
-    RunRecord record = compiled_->execute(pointers(arguments), pointers(outputs), options.value("threads", 0),
-                                          options.value("poison", false));
+    driver::CompiledProgram::ExecuteOptions execute;
+    execute.threads = options.value("threads", 0);
+    execute.simulates = options.value("simulate", "exact") != "none";
+    execute.poisonsPimOutputs = options.value("poison", false);
+    RunRecord record = compiled_->execute(pointers(arguments), pointers(outputs), execute);
     return driver::runJson(compiled_->program(), record);
   }
 

@@ -24,7 +24,7 @@ static Error codeError(const std::string &stage, llvm::Error error) {
 
 void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine, Optimization optimization) {
   llvm::PipelineTuningOptions tuning;
-  bool isVectorized = optimization == Optimization::Vectorized;
+  bool isVectorized = optimization != Optimization::Scalar;
   tuning.LoopVectorization = tuning.SLPVectorization = isVectorized;
   tuning.LoopUnrolling = isVectorized;
   llvm::LoopAnalysisManager loops;
@@ -32,6 +32,10 @@ void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine, Optimiza
   llvm::CGSCCAnalysisManager graph;
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder(&machine, tuning);
+  llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
+  if (optimization == Optimization::Freestanding)
+    library.disableAllFunctions();
+  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graph);
   builder.registerFunctionAnalyses(functions);

@@ -30,8 +30,9 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// Vectorising optimisation for the given machine, or scalar optimisation for address traces.
-enum class Optimization { Vectorized, Scalar };
+/// Vectorising optimisation for a machine with a C library, the same for one without (no loop becomes a memset),
+/// or scalar optimisation for address traces.
+enum class Optimization { Vectorized, Freestanding, Scalar };
 void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine, Optimization optimization);
 
 } // namespace nearbank::codegen

@@ -51,7 +51,7 @@ PimKernel compilePim(LoweredKernels &lowered, const std::string &kernel, std::st
     function.addFnAttr("tune-cpu", pimTune);
     function.addFnAttr("target-features", pimFeatures);
   }
-  optimizeModule(module, *machine, Optimization::Vectorized);
+  optimizeModule(module, *machine, Optimization::Freestanding);
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;

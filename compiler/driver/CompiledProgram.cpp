@@ -262,6 +262,7 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
   input.pimFailures = impl_->pimFailures;
   plan.placement = placement::place(input);
   plan.sites = plan.placement.sites();
+  plan.remarks = emitPlacementRemarks(*impl_->module, program, plan.placement.decisions);
   plan.crossings = modelCrossings(program, plan.sites, impl_->machine);
   plan.simulated.resize(program.kernels.size());
   if (options.simulates)

@@ -2,6 +2,7 @@
 // One model from MLIR text to decisions and execution: what the Python extension drives.
 #pragma once
 
+#include "compiler/driver/PlacementRemarks.h"
 #include "compiler/placement/Placement.h"
 #include "compiler/profile/NestProfile.h"
 #include "runtime/Executor.h"
@@ -43,6 +44,7 @@ struct Plan {
   placement::PlacementResult placement;
   std::vector<Site> sites;                     ///< By nest index.
   std::vector<CrossingRecord> crossings;
+  std::vector<CollectedRemark> remarks;        ///< One per nest, in program order.
   std::vector<std::optional<PimTiming>> simulated; ///< By kernel index; on scratch data.
   int64_t profiledKernels = 0, reusedKernels = 0;
   std::string databaseMessage;
@@ -62,9 +64,15 @@ public:
   const Plan &plan(const PlanOptions &options);
   const Plan &lastPlan() const;
 
-  /// Runs the program once as last planned.
-  RunRecord execute(const std::vector<void *> &arguments, const std::vector<void *> &outputs, int threads,
-                    bool poisonsPimOutputs);
+  /// Runs the program once as last planned. Without simulation, nests placed on PIM run as host code and the record
+  /// says so: their times are then no PIM times.
+  struct ExecuteOptions {
+    int threads = 0;               ///< Host threads; 0 means all.
+    bool simulates = true;         ///< Execute PIM nests on the simulator.
+    bool poisonsPimOutputs = false; ///< Tests: overwrite what PIM nests write before they run.
+  };
+  RunRecord execute(const std::vector<void *> &arguments, const std::vector<void *> &outputs,
+                    const ExecuteOptions &options);
 
   /// IR of the lifted nests, for the curious and for tests.
   std::string nestText() const;

@@ -150,6 +150,18 @@ std::string planJson(const CompiledProgram &compiled, const Plan &plan) {
   for (uint32_t i = 0; i < program.nests.size(); ++i)
     document["nests"].push_back(nestJson(program, plan, i));
   document["crossings"] = crossingsJson(program, plan.crossings);
+  document["remarks"] = Json::array();
+  for (const CollectedRemark &remark : plan.remarks) {
+    Json arguments = Json::object();
+    for (const auto &[key, value] : remark.arguments)
+      arguments[key] = value;
+    document["remarks"].push_back({{"kind", remark.kind},
+                                   {"status", remark.status},
+                                   {"nest", remark.nest},
+                                   {"location", remark.location},
+                                   {"message", remark.text},
+                                   {"args", arguments}});
+  }
   document["message"] = plan.databaseMessage;
   return document.dump();
 }

@@ -4,7 +4,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -17,10 +16,8 @@ namespace {
 /// The constant that `value` is filled with, or null.
 TypedAttr constantFill(Value value) {
   auto fill = value.getDefiningOp<linalg::FillOp>();
-  TypedAttr constant;
-  if (fill && matchPattern(fill.getInputs()[0], m_Constant(&constant)))
-    return constant;
-  return {};
+  auto constant = fill ? fill.getInputs()[0].getDefiningOp<arith::ConstantOp>() : arith::ConstantOp();
+  return constant ? constant.getValue() : TypedAttr();
 }
 
 /// Records constant initial values of `op` and frees its outputs from the fills.

@@ -21,9 +21,11 @@ inline constexpr llvm::StringLiteral aliasAttr = "nearbank.aliases";
 #define GEN_PASS_REGISTRATION
 #include "compiler/loopnest/Passes.h.inc"
 
+/// Appends the passes from linalg on tensors to fused nests on buffers, in order.
+void buildBufferPipeline(mlir::OpPassManager &manager);
 /// Appends every pass from linalg on tensors to outlined nests, in order.
 void buildNestPipeline(mlir::OpPassManager &manager);
-/// Registers the pipeline as `nearbank-nests` for nearbank-opt.
+/// Registers the pipelines as `nearbank-buffers` and `nearbank-nests` for nearbank-opt.
 void registerNestPipeline();
 
 } // namespace nearbank::loopnest

@@ -24,7 +24,7 @@ static bufferization::OneShotBufferizePassOptions bufferizeOptions() {
   return options;
 }
 
-void buildNestPipeline(OpPassManager &manager) {
+void buildBufferPipeline(OpPassManager &manager) {
   manager.addPass(createNormalizeInputPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
@@ -37,10 +37,16 @@ void buildNestPipeline(OpPassManager &manager) {
   manager.addPass(memref::createFoldMemRefAliasOpsPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
+}
+
+void buildNestPipeline(OpPassManager &manager) {
+  buildBufferPipeline(manager);
   manager.addPass(createLiftNestsPass());
 }
 
 void registerNestPipeline() {
+  PassPipelineRegistration<>("nearbank-buffers", "From linalg on tensors to fused nests on buffers",
+                             buildBufferPipeline);
   PassPipelineRegistration<>("nearbank-nests", "From linalg on tensors to outlined loop nests", buildNestPipeline);
 }
 

@@ -1,0 +1,69 @@
+// RUN: nearbank-opt %s --nearbank-lift-nests --nearbank-lower-nests=target=pim --canonicalize | FileCheck %s --check-prefixes=CHECK,PIM
+// RUN: nearbank-opt %s --nearbank-lift-nests --nearbank-lower-nests=target=host --canonicalize | FileCheck %s --check-prefixes=CHECK,HOST
+
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#column = affine_map<(i, j) -> (j)>
+#one = affine_map<(i) -> (i)>
+
+// The host calls BLAS; PIM blocks 4 x 4 accumulators in registers: 64/4 * 64/4 tasks.
+// HOST:      func.func private @nearbankGemmF32
+// CHECK:     func.func private @contraction_64x64x32_f32
+// CHECK-SAME:  %[[BEGIN:[a-z0-9]+]]: index, %[[END:[a-z0-9]+]]: index, %{{.*}}: memref<2xi64>
+// PIM-SAME:    nearbank.tasks = 256 : i64
+// PIM:         scf.for %{{.*}} = %[[BEGIN]] to %[[END]]
+// PIM:           scf.for {{.*}} iter_args
+// PIM-COUNT-8:     memref.load
+// PIM-COUNT-16:    arith.mulf
+// HOST:        call @nearbankGemmF32
+
+// A row sum keeps its result in a register.
+// CHECK:     func.func private @reduction_64x32_f32
+// CHECK-SAME:  nearbank.tasks = 64 : i64
+// CHECK:       %[[SUM:.*]] = scf.for {{.*}} iter_args
+// CHECK:         arith.addf %{{.*}}, %{{.*}} fastmath<reassoc,contract>
+// CHECK:       memref.store %[[SUM]]
+
+// A column sum walks rows and accumulates in memory, along contiguous columns.
+// CHECK:     func.func private @reduction_64x32_f32_v2
+// CHECK-SAME:  nearbank.tasks = 1 : i64
+
+// A gather clamps its index and reports it.
+// CHECK:     func.func private @gather_16_f32
+// CHECK:       %[[OK:.*]] = arith.cmpi ult, %[[INDEX:.*]], %c32
+// CHECK:       scf.if
+// CHECK:         memref.store
+// CHECK:       %[[SAFE:.*]] = arith.select %[[OK]], %[[INDEX]], %c0
+// CHECK:       memref.load %{{.*}}[%[[SAFE]]]
+func.func @main(%x: memref<64x32xf32>, %w: memref<64x32xf32>, %y: memref<64x64xf32>, %s: memref<64xf32>,
+                %t: memref<32xf32>, %g: memref<16xi64>, %o: memref<16xf32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<64x32xf32>, memref<64x32xf32>) outs(%y : memref<64x64xf32>) {
+  ^bb0(%l: f32, %r: f32, %out: f32):
+    %p = arith.mulf %l, %r : f32
+    %v = arith.addf %out, %p : f32
+    linalg.yield %v : f32
+  }
+  linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<64x32xf32>) outs(%s : memref<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<64x32xf32>) outs(%t : memref<32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %v = arith.addf %in, %out : f32
+    linalg.yield %v : f32
+  }
+  linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]} ins(%g : memref<16xi64>) outs(%o : memref<16xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = arith.index_cast %in : i64 to index
+    %v = memref.load %t[%i] : memref<32xf32>
+    linalg.yield %v : f32
+  }
+  return
+}

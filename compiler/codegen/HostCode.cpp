@@ -33,7 +33,8 @@ void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine, Optimiza
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder(&machine, tuning);
   llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
-  if (optimization == Optimization::Freestanding)
+  // A trace must show every store, so none may become a library call there either.
+  if (optimization != Optimization::Vectorized)
     library.disableAllFunctions();
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
   builder.registerModuleAnalyses(modules);

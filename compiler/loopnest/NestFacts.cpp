@@ -85,6 +85,13 @@ static double enclosingTrips(Operation *op) {
   return trips;
 }
 
+/// True when a kernel argument is read at computed addresses only, by loads inside the nest's body.
+static bool isGathered(BlockArgument argument) {
+  return !argument.use_empty() && llvm::all_of(argument.getUsers(), [](Operation *user) {
+    return isa<memref::LoadOp>(user) && user->getParentOfType<linalg::GenericOp>();
+  });
+}
+
 /// Elements of a memref that differ in address: broadcast dimensions of stride zero count once.
 static double distinctElements(MemRefType type) {
   FailureOr<StaticLayout> layout = staticLayout(type);
@@ -231,7 +238,11 @@ NestFacts computeFacts(func::FuncOp kernel) {
     if (!compute)
       compute = type.getElementType();
     ArgumentAccess access = accessOf(kernel, argument.getArgNumber());
-    facts.bytesRead += access.reads ? distinctBytes(type) : 0;
+    double bytes = distinctBytes(type);
+    // A gather reads at most one element of its table per iteration.
+    if (isGathered(argument))
+      bytes = std::min(bytes, bytes / std::max<double>(1, type.getNumElements()) * facts.iterations);
+    facts.bytesRead += access.reads ? bytes : 0;
     facts.bytesWritten += access.writes ? distinctBytes(type) : 0;
   }
   if (FailureOr<ElementType> type = compute ? elementTypeOf(compute) : FailureOr<ElementType>(); succeeded(type))

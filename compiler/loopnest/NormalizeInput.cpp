@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -46,6 +47,8 @@ struct NormalizeInput : impl::NormalizeInputPassBase<NormalizeInput> {
     linalg::ControlDropUnitDims options;
     linalg::populateFoldUnitExtentDimsPatterns(fold, options);
     linalg::populateInlineConstantOperandsPatterns(fold);
+    // Small constant powers are products, and are counted as such.
+    populateMathAlgebraicSimplificationPatterns(fold);
     tensor::populateMergeConsecutiveInsertExtractSlicePatterns(fold);
     tensor::populateFoldTensorEmptyPatterns(fold);
     if (failed(applyPatternsGreedily(getOperation(), std::move(fold))))

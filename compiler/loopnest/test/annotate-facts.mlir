@@ -5,7 +5,7 @@
 #c = affine_map<(m, n, k) -> (m, n)>
 
 // 4*16*8 multiply-adds are 1024 operations; (4*8 + 16*8 + 4*16) * 4 bytes are read, 4*16*4 written.
-// CHECK:      @contraction_4x16x8_f32
+// CHECK:      func.func private @contraction_4x16x8_f32
 // CHECK-SAME: nearbank.facts = {bytesRead = 896 : i64, bytesWritten = 256 : i64, divisions = 0 : i64,
 // CHECK-SAME: floatOps = 1024 : i64, integerOps = 0 : i64, iterations = 512 : i64, kind = "contraction",
 // CHECK-SAME: loads = 1088 : i64, parallelExtent = 64 : i64, stores = 64 : i64, transcendentals = 0 : i64}

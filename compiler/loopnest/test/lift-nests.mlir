@@ -36,7 +36,8 @@ func.func @main(%a: memref<8xf32>) -> (memref<8xf32>, memref<4xf32>) {
 #id = affine_map<(i) -> (i)>
 
 // A scalar that a nest uses is recomputed inside it.
-// CHECK-LABEL: func.func private @elementwise_8_f32
+// CHECK-LABEL: func.func @main
+// CHECK:       func.func private @elementwise_8_f32
 // CHECK:         memref.load
 // CHECK:         arith.negf
 // CHECK:         linalg.generic

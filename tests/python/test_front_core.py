@@ -28,8 +28,15 @@ MODELS = {
 }
 
 
+@pytest.fixture(scope="module")
+def shared_home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
 @pytest.fixture(autouse=True)
-def _fresh_dynamo():
+def _fresh_dynamo(shared_home, _own_home, monkeypatch):
+    """One profile database for the whole file: each distinct nest is profiled once."""
+    monkeypatch.setenv("NEARBANK_HOME", str(shared_home))
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
@@ -55,7 +62,9 @@ def exact_bound(module, inputs):
 
 
 @pytest.mark.parametrize("policy", ["cpu-only", "pim-only"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param("convolution", marks=pytest.mark.slow), *sorted({*MODELS} - {"convolution"})]
+)
 def test_values_and_gradients_are_within_the_bound(name, policy):
     torch.manual_seed(1)
     build, make_inputs = MODELS[name]
@@ -175,9 +184,9 @@ def test_the_document_follows_its_schema():
     jsonschema.validate(json.loads(report.to_json()), json.loads(schema.read_text()))
 
 
-def test_a_second_plan_profiles_nothing():
-    inputs = (torch.randn(3, 8),)
-    first = nearbank.plan(TwoLayers(), inputs).runs[0]["summary"]
-    second = nearbank.plan(TwoLayers(), inputs).runs[0]["summary"]
+def test_a_second_plan_profiles_nothing(tmp_path):
+    inputs, database = (torch.randn(3, 8),), str(tmp_path / "profiles.sqlite")
+    first = nearbank.plan(TwoLayers(), inputs, db=database).runs[0]["summary"]
+    second = nearbank.plan(TwoLayers(), inputs, db=database).runs[0]["summary"]
     assert first["profiledNests"] > 0
     assert (second["profiledNests"], second["reusedProfiles"]) == (0, first["profiledNests"])

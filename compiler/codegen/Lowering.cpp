@@ -6,6 +6,7 @@
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -21,8 +22,18 @@ namespace nearbank::codegen {
 
 std::string entryName(const std::string &kernel) { return "nearbank_entry_" + kernel; }
 
+/// True when bf16 must be spelled out in integers: LLVM's RISC-V backend cannot select a sign copied from a bf16
+/// value, which rounding functions contain, and x86 has no conversions at all.
+static bool expandsBfloat(ModuleOp module, Target target) {
+  WalkResult walk = module.walk([](Operation *op) {
+    bool copiesSign = isa<math::RoundOp, math::RoundEvenOp, math::CeilOp, math::FloorOp, math::TruncOp, math::CopySignOp>(op);
+    return copiesSign ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return target != Target::Pim || walk.wasInterrupted();
+}
+
 /// The passes from outlined nests to the LLVM dialect, in order.
-static void buildLowering(OpPassManager &manager, Target target) {
+static void buildLowering(OpPassManager &manager, Target target, bool expandsBfloat) {
   LowerNestsPassOptions nests;
   nests.target = target == Target::Host ? "host" : target == Target::Trace ? "trace" : "pim";
   manager.addPass(createLowerNestsPass(nests));
@@ -37,7 +48,7 @@ static void buildLowering(OpPassManager &manager, Target target) {
   manager.addPass(createLowerAffinePass());
   manager.addPass(createSCFToControlFlowPass());
   arith::ArithExpandOpsPassOptions expand;
-  expand.includeBf16 = target != Target::Pim;
+  expand.includeBf16 = expandsBfloat;
   manager.addPass(arith::createArithExpandOpsPass(expand));
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
@@ -96,7 +107,7 @@ std::unique_ptr<LoweredKernels> lowerKernels(ModuleOp nests, const std::vector<s
   });
   OwningOpRef<ModuleOp> module = selectKernels(nests, kernels);
   PassManager manager(context);
-  buildLowering(manager, target);
+  buildLowering(manager, target, expandsBfloat(*module, target));
   auto lowered = std::make_unique<LoweredKernels>();
   if (failed(manager.run(*module)))
     return nullptr;

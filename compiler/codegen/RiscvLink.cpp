@@ -15,6 +15,12 @@ LLD_HAS_DRIVER(elf)
 namespace nearbank::codegen {
 namespace {
 
+/// Debian's picolibc for rv64imafdc/lp64d: double-precision functions, memory moves. Kernels without it link too.
+constexpr const char *cLibraries[] = {
+    "/usr/lib/picolibc/riscv64-unknown-elf/lib/release/rv64imafdc/lp64d/libm.a",
+    "/usr/lib/picolibc/riscv64-unknown-elf/lib/release/rv64imafdc/lp64d/libc.a",
+};
+
 /// Runs the linker in this process while it can, else as a program.
 bool runLinker(llvm::ArrayRef<const char *> arguments, std::string &output) {
   static std::mutex mutex;
@@ -59,9 +65,13 @@ std::vector<std::byte> linkRiscv(llvm::StringRef object, const std::string &entr
   }
   std::string entryFlag = "--entry=" + entry;
   std::string messages;
-  const char *arguments[] = {"ld.lld",     "-m",  "elf64lriscv",  "--static", "--no-relax",   "--gc-sections",
-                             "-z",         "norelro", "--image-base=0x10000", entryFlag.c_str(), "-o",
-                             output.c_str(), input.c_str()};
+  llvm::SmallVector<const char *> arguments = {
+      "ld.lld", "-m",      "elf64lriscv",         "--static",        "--no-relax", "--gc-sections",
+      "-z",     "norelro", "--image-base=0x10000", entryFlag.c_str(), "-o",         output.c_str(),
+      input.c_str()};
+  for (const char *library : cLibraries)
+    if (llvm::sys::fs::exists(library))
+      arguments.push_back(library);
   if (!runLinker(arguments, messages)) {
     failure = "the linker refused the kernel: " + messages;
     return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/driver/CompiledProgram.h"
 
+#include "compiler/codegen/CrashGuard.h"
 #include "compiler/codegen/HostCode.h"
 #include "compiler/codegen/Lowering.h"
 #include "compiler/codegen/PimCode.h"
@@ -41,6 +42,8 @@ struct CompiledProgram::Impl {
 
   Impl(const std::string &text, const CompileOptions &options, MachineConfig config);
   void compileHost(const std::vector<uint32_t> &kernels, bool isTrace);
+  void bindHostKernel(uint32_t index, codegen::Target target, const std::map<std::string, int64_t> &tasks,
+                      const std::set<std::string> &usingBlas);
   void compilePim(uint32_t kernel);
   void requireHost(const std::vector<Site> &sites);
   profile::NestProfile profileKernel(uint32_t kernel, const profile::ProfileOptions &options,
@@ -102,24 +105,36 @@ void CompiledProgram::Impl::compileHost(const std::vector<uint32_t> &kernels, bo
     return;
   codegen::Target target = isTrace ? codegen::Target::Trace : codegen::Target::Host;
   std::string diagnostics;
-  std::unique_ptr<codegen::LoweredKernels> lowered = codegen::lowerKernels(*module, names, target, diagnostics);
-  if (!lowered)
-    throw InternalError({"NB0901", "generated host code was refused", program.name, "nests that lower to LLVM IR",
-                         diagnostics, "report this with the model that caused it"});
-  std::map<std::string, int64_t> tasks = lowered->tasks;
-  std::set<std::string> usingBlas = lowered->usingBlas;
-  hostCode.add(std::move(lowered), target);
-  for (uint32_t index : missing) {
-    HostKernel &kernel = hostKernels[index];
-    const std::string &name = program.kernels[index].name;
-    if (isTrace) {
-      kernel.trace = hostCode.lookup(name, target);
-      kernel.traceTasks = tasks.at(name);
-    } else {
-      kernel.run = hostCode.lookup(name, target);
-      kernel.tasks = tasks.at(name);
-      kernel.usesBlas = usingBlas.count(name) > 0;
-    }
+  std::unique_ptr<codegen::LoweredKernels> lowered;
+  bool isAlive = codegen::survivesCrash([&] {
+    lowered = codegen::lowerKernels(*module, names, target, diagnostics);
+    if (!lowered)
+      return;
+    std::map<std::string, int64_t> tasks = lowered->tasks;
+    std::set<std::string> usingBlas = lowered->usingBlas;
+    hostCode.add(std::move(lowered), target);
+    for (uint32_t index : missing)
+      bindHostKernel(index, target, tasks, usingBlas);
+  });
+  if (!isAlive || !diagnostics.empty())
+    throw InternalError({"NB0901", "generated host code was refused", program.name,
+                         isAlive ? "nests that lower to LLVM IR" : "a code generator that does not crash", diagnostics,
+                         "report this with the model that caused it"});
+}
+
+void CompiledProgram::Impl::bindHostKernel(uint32_t index, codegen::Target target,
+                                           const std::map<std::string, int64_t> &tasks,
+                                           const std::set<std::string> &usingBlas) {
+  HostKernel &kernel = hostKernels[index];
+  const std::string &name = program.kernels[index].name;
+  KernelFunction function = hostCode.lookup(name, target);
+  if (target == codegen::Target::Trace) {
+    kernel.trace = function;
+    kernel.traceTasks = tasks.at(name);
+  } else {
+    kernel.run = function;
+    kernel.tasks = tasks.at(name);
+    kernel.usesBlas = usingBlas.count(name) > 0;
   }
 }
 
@@ -129,10 +144,14 @@ void CompiledProgram::Impl::compilePim(uint32_t kernel) {
   isPimTried[kernel] = true;
   const std::string &name = program.kernels[kernel].name;
   std::string diagnostics;
-  std::unique_ptr<codegen::LoweredKernels> lowered =
-      codegen::lowerKernels(*module, {name}, codegen::Target::Pim, diagnostics);
-  if (lowered)
-    pimKernels[kernel] = codegen::compilePim(*lowered, name, diagnostics);
+  bool isAlive = codegen::survivesCrash([&] {
+    std::unique_ptr<codegen::LoweredKernels> lowered =
+        codegen::lowerKernels(*module, {name}, codegen::Target::Pim, diagnostics);
+    if (lowered)
+      pimKernels[kernel] = codegen::compilePim(*lowered, name, diagnostics);
+  });
+  if (!isAlive)
+    diagnostics = "the RISC-V code generator crashed on this nest; " + diagnostics;
   if (pimKernels[kernel].elf.empty())
     pimFailures[kernel] = diagnostics.empty() ? "no RISC-V code could be generated" : diagnostics;
 }

@@ -139,6 +139,8 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
     core.start(*translations[active.size() % team->size()], memory, image.entry, haltPc);
     core.registers[1] = haltPc;
     core.registers[2] = stackBase + c * stackStride + stackBytes;
+    // Thread-local data of the C library (errno) is a few bytes; it lies at the far end of the stack.
+    core.registers[4] = stackBase + c * stackStride;
     core.registers[10] = tableBase;
     core.registers[11] = static_cast<uint64_t>(begin);
     core.registers[12] = static_cast<uint64_t>(end);

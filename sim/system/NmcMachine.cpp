@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <list>
 #include <new>
 #include <thread>
 
@@ -38,14 +39,23 @@ public:
     if (mapped == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<char *>(mapped);
   }
-  ~ZeroedMemory() { ::munmap(data_, bytes_); }
   ZeroedMemory(const ZeroedMemory &) = delete;
   ZeroedMemory &operator=(const ZeroedMemory &) = delete;
+  ~ZeroedMemory() { ::munmap(data_, bytes_); }
   char *get() const { return data_; }
 
 private:
   char *data_ = nullptr;
   uint64_t bytes_;
+};
+
+/// Kernels whose decoded text is kept: more than the distinct nests of one model.
+constexpr size_t maxLoadedKernels = 128;
+
+struct LoadedKernel {
+  std::vector<std::byte> elf; ///< Empty when the kernel has data and must be loaded anew.
+  ElfImage image;
+  std::vector<std::unique_ptr<Translation>> translations; ///< One per thread; they refer to `image`.
 };
 
 } // namespace
@@ -60,11 +70,16 @@ struct NmcMachine::Impl {
 
   MachineConfig config;
   LatencyTable latency;
+  /// Decoded text of `elf`, kept from an earlier launch where there was one.
+  LoadedKernel &load(std::span<const std::byte> elf);
+
   std::vector<std::unique_ptr<Core>> cores;
   std::vector<size_t> activeIds; ///< Core numbers of the current launch.
   std::vector<Core *> active;
   std::unique_ptr<ThreadTeam> team;
-  std::vector<std::unique_ptr<Translation>> translations; ///< One per thread.
+  std::list<LoadedKernel> kernels; ///< Recently launched, latest first.
+  std::unique_ptr<ZeroedMemory> stacks, statuses; ///< Of all cores. Stacks keep what earlier launches left, which no kernel reads.
+  uint64_t stackBytes;
 };
 
 NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads) : config(machine), latency(machine.core, machine.l1d) {
@@ -80,10 +95,14 @@ NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads) : co
   for (int64_t i = 0; i < config.core.count; ++i) cores.push_back(std::make_unique<Core>(parameters));
   size_t threads = simulatingThreads > 0 ? static_cast<size_t>(simulatingThreads) : std::max(1u, std::thread::hardware_concurrency());
   team = std::make_unique<ThreadTeam>(std::min(threads, cores.size()));
+  uint64_t line = static_cast<uint64_t>(config.l1d.lineBytes);
+  stackBytes = (static_cast<uint64_t>(config.core.stackKiB) * 1024 + line - 1) / line * line;
+  stacks = std::make_unique<ZeroedMemory>(cores.size() * stackBytes);
+  statuses = std::make_unique<ZeroedMemory>(cores.size() * statusStride);
 }
 
 void NmcMachine::Impl::runAhead(Weave *weave) {
-  team->run([&](size_t thread) {
+  auto share = [&](size_t thread) {
     for (size_t i = thread; i < active.size(); i += team->size()) {
       if (active[i]->state != CoreState::Ready) continue;
       if (weave != nullptr) {
@@ -92,7 +111,10 @@ void NmcMachine::Impl::runAhead(Weave *weave) {
       }
       active[i]->run(chunkEvents);
     }
-  });
+  };
+  // Each thread has its own translation, so every share runs even where one thread does all.
+  if (active.size() > 1) return team->run(share);
+  share(0);
 }
 
 void NmcMachine::Impl::checkTraps(const GuestMemory &memory) const {
@@ -100,17 +122,36 @@ void NmcMachine::Impl::checkTraps(const GuestMemory &memory) const {
     if (active[i]->state == CoreState::Trapped) throwTrap(active[i]->lastTrap(), activeIds[i], memory);
 }
 
+LoadedKernel &NmcMachine::Impl::load(std::span<const std::byte> elf) {
+  for (auto kernel = kernels.begin(); kernel != kernels.end(); ++kernel)
+    if (std::ranges::equal(kernel->elf, elf)) {
+      kernels.splice(kernels.begin(), kernels, kernel);
+      return kernels.front();
+    }
+  LoadedKernel kernel;
+  kernel.image = loadElf(elf, static_cast<uint64_t>(config.l1d.lineBytes));
+  std::vector<TextSegment> text;
+  bool hasData = false;
+  for (const ElfSegment &segment : kernel.image.segments) {
+    if (segment.isExecutable) text.push_back({segment.guestBase, std::span<const std::byte>(segment.bytes)});
+    hasData |= segment.isWritable;
+  }
+  for (size_t i = 0; i < team->size(); ++i) kernel.translations.push_back(std::make_unique<Translation>(text, latency, interpreterHandlers()));
+  // Data must be fresh at each launch: such a kernel matches no later one.
+  if (!hasData) kernel.elf.assign(elf.begin(), elf.end());
+  if (kernels.size() >= maxLoadedKernels) kernels.pop_back();
+  kernels.push_front(std::move(kernel));
+  return kernels.front();
+}
+
 NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
   NmcLaunchStats stats;
   if (launch.tasks <= 0) return stats;
 
-  ElfImage image = loadElf(launch.elf, static_cast<uint64_t>(config.l1d.lineBytes));
+  LoadedKernel &kernel = load(launch.elf);
   GuestMemory memory;
-  std::vector<TextSegment> text;
-  for (ElfSegment &segment : image.segments) {
+  for (ElfSegment &segment : kernel.image.segments)
     memory.add(segment.guestBase, segment.bytes.data(), segment.bytes.size(), segment.isWritable, "segment of the kernel");
-    if (segment.isExecutable) text.push_back({segment.guestBase, std::span<const std::byte>(segment.bytes)});
-  }
   for (const GuestRegion &region : launch.regions)
     if (region.bytes != 0) memory.add(region.guestBase, region.hostBase, region.bytes, region.isWritable, "operand buffer");
 
@@ -120,23 +161,19 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
   std::vector<uint64_t> table(roundUp(std::max<uint64_t>(1, launch.operandAddresses.size() * 8), line) / 8);
   std::copy(launch.operandAddresses.begin(), launch.operandAddresses.end(), table.begin());
   memory.add(tableBase, table.data(), table.size() * 8, false, "operand table");
-  ZeroedMemory statuses(numCores * statusStride);
-  memory.add(statusBase, statuses.get(), numCores * statusStride, true, "status words");
+  std::memset(statuses->get(), 0, numCores * statusStride);
+  memory.add(statusBase, statuses->get(), numCores * statusStride, true, "status words");
   // An unmapped guard follows each stack; its odd size spreads the stacks over the vaults.
-  uint64_t stackBytes = roundUp(static_cast<uint64_t>(config.core.stackKiB) * 1024, line);
   uint64_t stackStride = stackBytes + 4096 + roundUp(static_cast<uint64_t>(config.dram.interleaveBytes), line);
-  ZeroedMemory stacks(numCores * stackBytes);
 
-  translations.clear();
-  for (size_t i = 0; i < team->size(); ++i) translations.push_back(std::make_unique<Translation>(text, latency, interpreterHandlers()));
   active.clear(), activeIds.clear();
   for (uint64_t c = 0; c < numCores; ++c) {
     auto split = [&](uint64_t i) { return static_cast<int64_t>(static_cast<__int128>(i) * launch.tasks / static_cast<__int128>(numCores)); };
     int64_t begin = split(c), end = split(c + 1);
     if (begin == end) continue;
-    memory.add(stackBase + c * stackStride, stacks.get() + c * stackBytes, stackBytes, true, "stack");
+    memory.add(stackBase + c * stackStride, stacks->get() + c * stackBytes, stackBytes, true, "stack");
     Core &core = *cores[c];
-    core.start(*translations[active.size() % team->size()], memory, image.entry, haltPc);
+    core.start(*kernel.translations[active.size() % team->size()], memory, kernel.image.entry, haltPc);
     core.registers[1] = haltPc;
     core.registers[2] = stackBase + c * stackStride + stackBytes;
     // Thread-local data of the C library (errno) is a few bytes; it lies at the far end of the stack.
@@ -161,7 +198,7 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
 
   weave.report(stats);
   stats.coresUsed = static_cast<int64_t>(active.size());
-  for (const auto &translation : translations) translation->collectCounts(stats);
+  for (const auto &translation : kernel.translations) translation->collectCounts(stats);
   for (size_t i = 0; i < active.size(); ++i) {
     stats.l1dAccesses += active[i]->splitAccesses;
     stats.l1dMisses += active[i]->l1dMisses;
@@ -170,7 +207,7 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
   }
   for (size_t i = active.size(); i-- > 0;) {
     KernelStatus status;
-    std::memcpy(&status, statuses.get() + activeIds[i] * statusStride, sizeof status);
+    std::memcpy(&status, statuses->get() + activeIds[i] * statusStride, sizeof status);
     if (status.code != 0) stats.status = status;
   }
   return stats;

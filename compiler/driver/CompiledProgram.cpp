@@ -49,10 +49,12 @@ struct CompiledProgram::Impl {
   profile::NestProfile profileKernel(uint32_t kernel, const profile::ProfileOptions &options,
                                      profile::ProfileDatabase *database, Plan &plan);
   void profileAll(const PlanOptions &options, Plan &plan);
-  std::optional<PimTiming> simulate(uint32_t kernel);
+  std::optional<PimTiming> simulate(uint32_t kernel, int threads);
   uint32_t firstNestOf(uint32_t kernel) const;
   profile::ProfileOptions profileOptions(uint32_t kernel, int threads) const;
-  sim::NmcDevice &pimDevice();
+  /// The simulated machine, with as many simulating threads as the host may use; results do not depend on them.
+  sim::NmcDevice &pimDevice(int threads);
+  int deviceThreads = 0;
 };
 
 [[noreturn]] static void failLowering(const std::string &name, const std::string &diagnostics) {
@@ -224,13 +226,14 @@ void CompiledProgram::Impl::profileAll(const PlanOptions &options, Plan &plan) {
   }
 }
 
-sim::NmcDevice &CompiledProgram::Impl::pimDevice() {
-  if (!device)
-    device = std::make_unique<sim::NmcDevice>(machine);
+sim::NmcDevice &CompiledProgram::Impl::pimDevice(int threads) {
+  if (!device || threads != deviceThreads)
+    device = std::make_unique<sim::NmcDevice>(machine, threads);
+  deviceThreads = threads;
   return *device;
 }
 
-std::optional<PimTiming> CompiledProgram::Impl::simulate(uint32_t kernel) {
+std::optional<PimTiming> CompiledProgram::Impl::simulate(uint32_t kernel, int threads) {
   compilePim(kernel);
   if (pimKernels[kernel].elf.empty())
     return std::nullopt;
@@ -251,7 +254,7 @@ std::optional<PimTiming> CompiledProgram::Impl::simulate(uint32_t kernel) {
     target.isWritable |= nest.operands[i].writes;
   }
   KernelStatus status;
-  return pimDevice().execute(pimKernels[kernel], bound, nest.operands, status);
+  return pimDevice(threads).execute(pimKernels[kernel], bound, nest.operands, status);
 }
 
 CompiledProgram::CompiledProgram(const std::string &mlirText, const CompileOptions &options, MachineConfig machine)
@@ -288,7 +291,7 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
     for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel) {
       if (options.progress)
         options.progress("simulate", kernel, program.kernels.size());
-      plan.simulated[kernel] = impl_->simulate(kernel);
+      plan.simulated[kernel] = impl_->simulate(kernel, options.threads);
     }
   impl_->plan = std::move(plan);
   return *impl_->plan;
@@ -303,7 +306,7 @@ RunRecord CompiledProgram::execute(const std::vector<void *> &arguments, const s
     std::fill(sites.begin(), sites.end(), Site::Host);
   impl_->requireHost(sites);
   ExecutorInput input{impl_->program, impl_->hostKernels, impl_->pimKernels, sites, arguments, outputs, impl_->machine};
-  input.pim = llvm::is_contained(sites, Site::Pim) ? &impl_->pimDevice() : nullptr;
+  input.pim = llvm::is_contained(sites, Site::Pim) ? &impl_->pimDevice(options.threads) : nullptr;
   input.threads = options.threads;
   input.poisonPimOutputs = options.poisonsPimOutputs;
   return executeProgram(input);

@@ -39,6 +39,22 @@ void foldFills(linalg::GenericOp op, OpBuilder &builder) {
     op->setAttr(initAttr, builder.getArrayAttr(initial));
 }
 
+/// Gives every use of an uninitialised tensor one of its own. Shared ones, which CSE makes, tie unrelated nests
+/// together in the alias analysis of bufferization, whose cost grows with the square of such a group.
+void splitEmptyTensors(ModuleOp module) {
+  SmallVector<tensor::EmptyOp> empties;
+  module.walk([&](tensor::EmptyOp empty) { empties.push_back(empty); });
+  for (tensor::EmptyOp empty : empties) {
+    if (empty->hasOneUse())
+      continue;
+    for (OpOperand &use : llvm::make_early_inc_range(empty->getUses())) {
+      OpBuilder builder(use.getOwner());
+      use.set(builder.clone(*empty)->getResult(0));
+    }
+    empty->erase();
+  }
+}
+
 struct FoldFills : impl::FoldFillsPassBase<FoldFills> {
   void runOnOperation() override {
     getOperation().walk([&](linalg::GenericOp op) {
@@ -52,6 +68,7 @@ struct FoldFills : impl::FoldFillsPassBase<FoldFills> {
     });
     for (linalg::FillOp fill : dead)
       fill->erase();
+    splitEmptyTensors(getOperation());
   }
 };
 

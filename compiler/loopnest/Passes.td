@@ -41,7 +41,8 @@ def FoldFillsPass : Pass<"nearbank-fold-fills", "::mlir::ModuleOp"> {
   let description = [{
     A reduction whose output starts as a `linalg.fill` with a constant takes the constant as attribute
     `nearbank.init` (one entry per output, unit where there is none) and a `tensor.empty` as output. The nest
-    then writes its output without reading it, and the fill is no nest of its own. Lowering honours the
+    then writes its output without reading it, and the fill is no nest of its own. Every use of a
+    `tensor.empty` gets one of its own, so that bufferization sees unrelated nests apart. Lowering honours the
     attribute; no pass may run in between that treats the output as read.
 
     ```mlir

@@ -43,6 +43,8 @@ public:
   ZeroedMemory &operator=(const ZeroedMemory &) = delete;
   ~ZeroedMemory() { ::munmap(data_, bytes_); }
   char *get() const { return data_; }
+  /// Makes everything zero again; costs as much as was touched.
+  void clear() { ::madvise(data_, bytes_, MADV_DONTNEED); }
 
 private:
   char *data_ = nullptr;
@@ -78,7 +80,7 @@ struct NmcMachine::Impl {
   std::vector<Core *> active;
   std::unique_ptr<ThreadTeam> team;
   std::list<LoadedKernel> kernels; ///< Recently launched, latest first.
-  std::unique_ptr<ZeroedMemory> stacks, statuses; ///< Of all cores. Stacks keep what earlier launches left, which no kernel reads.
+  std::unique_ptr<ZeroedMemory> stacks, statuses; ///< Of all cores; zero at each launch.
   uint64_t stackBytes;
 };
 
@@ -162,6 +164,7 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
   std::copy(launch.operandAddresses.begin(), launch.operandAddresses.end(), table.begin());
   memory.add(tableBase, table.data(), table.size() * 8, false, "operand table");
   std::memset(statuses->get(), 0, numCores * statusStride);
+  stacks->clear();
   memory.add(statusBase, statuses->get(), numCores * statusStride, true, "status words");
   // An unmapped guard follows each stack; its odd size spreads the stacks over the vaults.
   uint64_t stackStride = stackBytes + 4096 + roundUp(static_cast<uint64_t>(config.dram.interleaveBytes), line);

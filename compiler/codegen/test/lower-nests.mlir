@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: nearbank-opt %s --nearbank-lift-nests --nearbank-lower-nests=target=pim --canonicalize | FileCheck %s --check-prefixes=CHECK,PIM
 // RUN: nearbank-opt %s --nearbank-lift-nests --nearbank-lower-nests=target=host --canonicalize | FileCheck %s --check-prefixes=CHECK,HOST
 

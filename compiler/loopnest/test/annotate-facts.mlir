@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: nearbank-opt %s --nearbank-lift-nests --nearbank-annotate-facts | FileCheck %s
 
 #a = affine_map<(m, n, k) -> (m, k)>

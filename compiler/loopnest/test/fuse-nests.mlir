@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: nearbank-opt %s --nearbank-fuse-nests --cse | FileCheck %s
 
 #id = affine_map<(i, j) -> (i, j)>

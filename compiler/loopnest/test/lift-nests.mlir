@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: nearbank-opt %s --nearbank-lift-nests --split-input-file -verify-diagnostics | FileCheck %s
 
 #id = affine_map<(i) -> (i)>

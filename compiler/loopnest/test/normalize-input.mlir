@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RUN: nearbank-opt %s --nearbank-normalize-input --canonicalize | FileCheck %s
 
 // CHECK-LABEL: func.func @matmul

@@ -126,6 +126,8 @@ void translateError(const std::exception_ptr &pointer, void *) {
 
 NB_MODULE(_core, m) {
   m.doc() = "Compiler, placement and simulation of Nearbank.";
+  // torch.compile keeps compiled programs in caches that live until the interpreter is gone.
+  nb::set_leak_warnings(false);
   nb::register_exception_translator(translateError);
   nb::class_<PyProgram>(m, "Program")
       .def(nb::init<const std::string &, const std::string &>(), nb::arg("mlir_text"), nb::arg("options"))

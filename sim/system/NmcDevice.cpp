@@ -2,6 +2,8 @@
 // Turns the runtime's buffers and operands into guest memory, and the machine's statistics into a timing.
 #include "sim/system/NmcDevice.h"
 
+#include "sim/system/SampledLaunch.h"
+
 #include <algorithm>
 
 namespace nearbank::sim {
@@ -39,24 +41,48 @@ PimTiming timingOf(const NmcLaunchStats &stats) {
 
 } // namespace
 
+namespace {
+
+/// Guest memory and operand pointers of a launch.
+struct GuestOperands {
+  std::vector<GuestRegion> regions;
+  std::vector<uint64_t> addresses;
+
+  GuestOperands(std::span<const PimDevice::BoundBuffer> buffers, std::span<const NestOperand> operands) {
+    std::vector<uint32_t> used;
+    for (const NestOperand &operand : operands) {
+      used.push_back(operand.buffer);
+      addresses.push_back(buffers[operand.buffer].guestBase + operand.byteOffset);
+    }
+    // Guest addresses follow buffer order.
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
+    for (uint32_t buffer : used)
+      regions.push_back(
+          {buffers[buffer].guestBase, buffers[buffer].host, buffers[buffer].bytes, buffers[buffer].isWritable});
+  }
+};
+
+} // namespace
+
 PimTiming NmcDevice::execute(const PimKernel &kernel, std::span<const BoundBuffer> buffers,
                              std::span<const NestOperand> operands, KernelStatus &status) {
-  std::vector<uint32_t> used;
-  std::vector<uint64_t> addresses;
-  for (const NestOperand &operand : operands) {
-    used.push_back(operand.buffer);
-    addresses.push_back(buffers[operand.buffer].guestBase + operand.byteOffset);
-  }
-  // Guest addresses follow buffer order.
-  std::sort(used.begin(), used.end());
-  used.erase(std::unique(used.begin(), used.end()), used.end());
-  std::vector<GuestRegion> regions;
-  for (uint32_t buffer : used)
-    regions.push_back(
-        {buffers[buffer].guestBase, buffers[buffer].host, buffers[buffer].bytes, buffers[buffer].isWritable});
-  NmcLaunchStats stats = machine_.launch({kernel.elf, regions, addresses, kernel.tasks});
+  GuestOperands guest(buffers, operands);
+  NmcLaunchStats stats = machine_.launch({kernel.elf, guest.regions, guest.addresses, kernel.tasks});
   status = stats.status;
   return timingOf(stats);
+}
+
+PimTiming NmcDevice::estimate(const PimKernel &kernel, std::span<const BoundBuffer> buffers,
+                              std::span<const NestOperand> operands) {
+  GuestOperands guest(buffers, operands);
+  SampledTiming sampled = launchSampled(machine_, {kernel.elf, guest.regions, guest.addresses, kernel.tasks});
+  PimTiming timing = timingOf(sampled.stats);
+  timing.isSampled = !sampled.isExact;
+  timing.lowNs = sampled.lowNs;
+  timing.highNs = sampled.highNs;
+  timing.counters.emplace_back("sampledShare", sampled.sampledShare);
+  return timing;
 }
 
 } // namespace nearbank::sim

@@ -173,6 +173,8 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
   for (uint64_t c = 0; c < numCores; ++c) {
     auto split = [&](uint64_t i) { return static_cast<int64_t>(static_cast<__int128>(i) * launch.tasks / static_cast<__int128>(numCores)); };
     int64_t begin = split(c), end = split(c + 1);
+    begin = std::min(end, begin + launch.firstTaskOfCore);
+    if (launch.tasksOfCore > 0) end = std::min(end, begin + launch.tasksOfCore);
     if (begin == end) continue;
     memory.add(stackBase + c * stackStride, stacks->get() + c * stackBytes, stackBytes, true, "stack");
     Core &core = *cores[c];
@@ -189,6 +191,7 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
     activeIds.push_back(c);
   }
 
+  if (active.empty()) return stats;
   Weave weave(config, activeIds, cores.size());
   runAhead(nullptr);
   checkTraps(memory);
@@ -219,5 +222,7 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
 NmcMachine::NmcMachine(const MachineConfig &config, int simulatingThreads) : impl_(std::make_unique<Impl>(config, simulatingThreads)) {}
 NmcMachine::~NmcMachine() = default;
 NmcLaunchStats NmcMachine::launch(const NmcLaunch &launch) { return impl_->launch(launch); }
+int64_t NmcMachine::numCores() const { return impl_->config.core.count; }
+int64_t NmcMachine::l1dLines() const { return impl_->config.l1d.sizeBytes / impl_->config.l1d.lineBytes; }
 
 } // namespace nearbank::sim

@@ -31,6 +31,8 @@ struct NmcLaunch {
   std::span<const GuestRegion> regions;      ///< Sorted by guestBase, disjoint; below 1 << 40.
   std::span<const uint64_t> operandAddresses; ///< Guest pointers of the kernel's operand table.
   int64_t tasks = 0;                         ///< Split into one contiguous block per core.
+  int64_t firstTaskOfCore = 0;               ///< Sampling: tasks of each core's block that are left out at its start.
+  int64_t tasksOfCore = 0;                   ///< Sampling: tasks that each core executes at most; 0 means all.
 };
 
 struct NmcLaunchStats {
@@ -61,6 +63,9 @@ public:
   /// Caches start empty and the DRAM idle: a launch does not depend on the launches before it.
   /// @throws DeviceError NB05xx on an illegal instruction, an access outside the regions or a malformed ELF
   NmcLaunchStats launch(const NmcLaunch &launch);
+
+  int64_t numCores() const;
+  int64_t l1dLines() const; ///< Lines of one core's first-level data cache.
 
 private:
   struct Impl;

@@ -8,14 +8,18 @@ from pathlib import Path
 
 
 def describe() -> str:
-    """One line on where and on what the figures that follow were measured."""
+    """Say where and on what the figures that follow were measured."""
     root = Path(__file__).resolve().parents[1]
     git = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=root, capture_output=True, text=True)
     models = [
         line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
     ]
     load = os.getloadavg()[0]
+    cores = len(os.sched_getaffinity(0))
+    warning = (
+        "\n# warning: other programs use this machine; the figures below are not results" if load > cores / 2 else ""
+    )
     return (
         f"# commit {git.stdout.strip() or 'unknown'}, {models[0] if models else platform.machine()}, "
-        f"{len(os.sched_getaffinity(0))} cores, load {load:.1f}, Python {platform.python_version()}"
+        f"{cores} cores, load {load:.1f}, Python {platform.python_version()}{warning}"
     )

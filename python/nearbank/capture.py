@@ -245,6 +245,14 @@ def _flat_outputs(joint, metadata, names, arguments):
     for node in placeholders[:tokens] + placeholders[tokens + len(arguments) :]:
         graph.erase_node(node)
     graph.set_codegen(torch.fx.graph.CodeGen())
+    _create_on_cpu(graph)
     graph.eliminate_dead_code()
     joint.recompile()
     return joint, [label for label, _ in kept]
+
+
+def _create_on_cpu(graph) -> None:
+    """Let operators that make a tensor make it on the CPU; a model without weights made it on the meta device."""
+    for node in graph.nodes:
+        if node.kwargs.get("device") == torch.device("meta"):
+            node.kwargs = {**node.kwargs, "device": torch.device("cpu")}

@@ -36,7 +36,9 @@ class Fallback(StrEnum):
     error = "error"
 
 
-_SpecArgument = Annotated[str, typer.Argument(help="Built-in model, or file.py:function returning (module, inputs).")]
+_SpecArgument = Annotated[
+    str, typer.Argument(help="Built-in model, hf:DIR, or file.py:function returning (module, inputs).")
+]
 _MachineOption = Annotated[str, typer.Option(metavar="NAME|FILE", help="Machine, or a machine file ending in .yaml.")]
 _PolicyOption = Annotated[str, typer.Option(metavar="NAME", help="cpu-only, pim-only, two-stage, op-type or greedy.")]
 _SimulateOption = Annotated[
@@ -48,6 +50,17 @@ _SimulateOption = Annotated[
 _ThreadsOption = Annotated[int, typer.Option(min=0, metavar="N", help="Host threads; 0 means all cores.")]
 _BatchOption = Annotated[int | None, typer.Option(min=1, metavar="N", help="Batch size of a built-in model.")]
 _DtypeOption = Annotated[str | None, typer.Option(metavar="TYPE", help="Cast the model to f32, bf16, f16 or f64.")]
+_TokensOption = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Tokens of a full-size model; default 128.")
+]
+_DecodeOption = Annotated[bool, typer.Option("--decode", help="One new token of a language model, with a KV cache.")]
+_ContextOption = Annotated[
+    int | None, typer.Option("--context", min=1, metavar="N", help="Cached positions; only with --decode.")
+]
+_LayersOption = Annotated[int | None, typer.Option(min=1, metavar="K", help="First layers of a full-size model only.")]
+_WeightsOption = Annotated[
+    str | None, typer.Option(metavar="KIND", help="Weights of a full-size model: none, random, or file (hf:DIR).")
+]
 _PinOption = Annotated[
     list[str] | None,
     typer.Option(metavar="SELECTOR", help="Put nests on PIM: id, kernel, source line or module path. Repeatable."),
@@ -105,6 +118,11 @@ def _plan_or_run(
     threads: _ThreadsOption = 0,
     batch: _BatchOption = None,
     dtype: _DtypeOption = None,
+    tokens: _TokensOption = None,
+    decode: _DecodeOption = False,
+    context_length: _ContextOption = None,
+    layers: _LayersOption = None,
+    weights: _WeightsOption = None,
     pin: _PinOption = None,
     forbid: _ForbidOption = None,
     on_unsupported: _UnsupportedOption = Fallback.host,
@@ -129,6 +147,11 @@ def _plan_or_run(
         threads=threads,
         batch=batch,
         dtype=dtype,
+        tokens=tokens,
+        decode=decode,
+        context=context_length,
+        layers=layers,
+        weights=weights,
         pin=pin or [],
         forbid=forbid or [],
         on_unsupported=on_unsupported.value,

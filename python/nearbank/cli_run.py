@@ -29,6 +29,11 @@ class Request:
     threads: int = 0
     batch: int | None = None
     dtype: str | None = None
+    tokens: int | None = None
+    decode: bool = False
+    context: int | None = None
+    layers: int | None = None
+    weights: str | None = None
     pin: list[str] = field(default_factory=list)
     forbid: list[str] = field(default_factory=list)
     on_unsupported: str = "host"
@@ -125,6 +130,11 @@ def _session_arguments(request: Request, assignments: list[tuple[str, str]], pro
         "threads": request.threads,
         "batch": request.batch,
         "dtype": request.dtype,
+        "tokens": request.tokens,
+        "decode": request.decode,
+        "context": request.context,
+        "layers": request.layers,
+        "weights": request.weights,
         "pin": request.pin,
         "forbid": request.forbid,
         "on_unsupported": request.on_unsupported,

@@ -97,6 +97,70 @@ class Logits(nn.Module):
         return self.model(input_ids=input_ids, use_cache=False).logits
 
 
+class FirstOutput(nn.Module):
+    """A model of transformers reduced to its main result: hidden states, or logits.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        The model.
+    keyword : str
+        Argument that takes its input.
+    """
+
+    def __init__(self, model: nn.Module, keyword: str):
+        super().__init__()
+        self.model = model
+        self.keyword = keyword
+
+    def forward(self, x):
+        """Return the first entry of the model's output."""
+        return self.model(**{self.keyword: x})[0]
+
+
+class DecodeStep(nn.Module):
+    """One step of text generation: a new token, given the keys and values of all earlier ones.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A causal language model of transformers.
+    """
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        from nearbank.large_models import cache_keyword
+
+        self.model = model
+        self.keyword = cache_keyword(model)
+
+    def forward(self, input_ids, *past):
+        """Return logits of the new token, then its key and its value in each layer.
+
+        Parameters
+        ----------
+        input_ids : torch.Tensor
+            The new token, shape (batch, 1).
+        *past : torch.Tensor
+            Key and value of layer 0, of layer 1, …; shape (batch, heads, positions, head width).
+
+        Returns
+        -------
+        tuple of torch.Tensor
+            Logits (batch, 1, vocabulary); keys and values as `past`, with the one new position.
+        """
+        from transformers.cache_utils import DynamicCache
+
+        cache = DynamicCache(config=self.model.config)
+        for layer, keys, values in zip(cache.layers, past[::2], past[1::2], strict=True):
+            # `update` would concatenate with an empty tensor first.
+            layer.dtype, layer.device = keys.dtype, keys.device
+            layer.keys, layer.values, layer.is_initialized = keys, values, True
+        logits = self.model(input_ids=input_ids, use_cache=True, **{self.keyword: cache}).logits
+        new = [tensor[:, :, -1:] for layer in cache.layers for tensor in (layer.keys, layer.values)]
+        return (logits, *new)
+
+
 def _minilm(batch):
     import importlib.util
     import pathlib

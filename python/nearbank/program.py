@@ -14,7 +14,7 @@ from nearbank.errors import IndexRangeError, InternalError, NearbankError, make_
 from nearbank.fixups import normalize
 from nearbank.rundoc import NestNumbering, quantity
 from nearbank.settings import Settings
-from nearbank.splitting import Refused, split
+from nearbank.splitting import Refused, SplitGraph, split
 
 _DTYPES = {
     "f64": torch.float64,
@@ -54,9 +54,9 @@ class CompiledPiece:
         self.outputs = piece.outputs
         self.program = _core().Program(piece.text, json.dumps(options))
         self.layout = json.loads(self.program.describe())
-        placeholders = [node for node in piece.graph_module.graph.nodes if node.op == "placeholder"]
-        results = next(node for node in piece.graph_module.graph.nodes if node.op == "output").args[0]
-        self._input_values = [node.meta["val"] for node in placeholders]
+        # A stored piece has no graph; it is planned, never run.
+        nodes = piece.graph_module.graph.nodes if piece.graph_module is not None else ()
+        results = [value for node in nodes if node.op == "output" for value in node.args[0]]
         self._output_dtypes = [node.meta["val"].dtype for node in results]
 
     def plan(self, options: dict, progress) -> dict:
@@ -103,72 +103,27 @@ def _as_argument(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.data_ptr() % _ALIGNMENT_BYTES == 0 else tensor.clone()
 
 
-class CompiledGraph:
-    """A static ATen graph, split, compiled and placed.
+class PlacedGraph:
+    """A graph whose pieces the core has compiled, and where their nests run.
 
     Parameters
     ----------
-    gm : torch.fx.GraphModule
-        ATen graph of static shapes with all tensors as placeholders.
     settings : Settings
         Options of the run.
-    parameters : iterable of int
-        Placeholders that hold parameters or buffers.
-    argument_names : sequence of str, optional
-        One name per placeholder.
     name : str
         Name of the graph in the run document.
     progress : callable, optional
         Called as ``progress(stage, done, total)``.
-
-    Raises
-    ------
-    nearbank.errors.UserError
-        NB0203 when an operator cannot be compiled and ``on_unsupported`` is "error".
     """
 
-    def __init__(self, gm, settings: Settings, parameters=(), argument_names=None, name="model", progress=None):
+    def __init__(self, settings: Settings, name: str, progress=None):
         self.settings = settings
         self.name = name
         self.progress = progress or (lambda *_: None)
-        self.progress("import", 0, 0)
-        started = time.perf_counter_ns()
-        self.normal = normalize(gm)
-        names = [node.name for node in self.normal.graph_module.graph.nodes if node.op == "placeholder"]
-        self._arguments = names
-        self._results = [
-            node.name for node in next(n for n in self.normal.graph_module.graph.nodes if n.op == "output").args[0]
-        ]
-        shown = list(argument_names or names)
-        shown += names[len(shown) :]
-        first_constant = len(names) - len(self.normal.constants)
-        fixed = {names[i] for i in parameters} | set(names[first_constant:])
-        shown_names = dict(zip(names, shown, strict=True))
-        self.split = split(self.normal.graph_module, lambda piece: self._compile(piece, fixed, shown_names))
-        self.import_time = quantity(time.perf_counter_ns() - started, "ns", "measured")
-        self._refuse_eager_ops()
-        self.pieces = [piece if piece.program is None else piece.program for piece in self.split.pieces]
-        self._last_use = self._find_last_uses()
+        self.split = SplitGraph()
+        self.pieces: list[Any] = []
         self.plan_document: dict[str, Any] | None = None
         self.record: dict[str, Any] | None = None
-
-    def _refuse_eager_ops(self) -> None:
-        refused = [
-            (op, s) for op, s in zip(self.split.eager_ops, self.split.sources, strict=True) if op.kind != "random"
-        ]
-        if self.settings.on_unsupported != "error" or not refused:
-            return
-        op, source = refused[0]
-        more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
-        raise make_error(
-            "user",
-            "NB0203",
-            "an operator cannot be compiled",
-            where=f"{source.file}:{source.line}" if source.file else "an operator without a source line",
-            expected="an operator that lowers to loop nests",
-            actual=f"{op.op} ({op.reason}){more}",
-            fix="rewrite the line, or let it run in eager PyTorch on the host (on_unsupported=host)",
-        )
 
     def _compile(self, piece, fixed: set[str], shown: dict[str, str]) -> CompiledPiece:
         self.progress("compile", 0, 0)
@@ -185,14 +140,6 @@ class CompiledGraph:
             if isinstance(error, InternalError) or error.report.code.startswith("NB02"):
                 raise Refused(error.report.actual or error.report.title) from error
             raise
-
-    def _find_last_uses(self) -> list[list[str]]:
-        kept, last_use = set(self._results), []
-        for piece in reversed(self.pieces):
-            dead = [name for name in {*piece.inputs, *piece.outputs} if name not in kept]
-            kept.update(dead)
-            last_use.append(dead)
-        return last_use[::-1]
 
     @property
     def compiled_pieces(self) -> list[CompiledPiece]:
@@ -233,6 +180,78 @@ class CompiledGraph:
         self.numbering = numbering
         self.plan_document = numbering.merge_plans(plans)
         return self.plan_document
+
+
+class CompiledGraph(PlacedGraph):
+    """A static ATen graph, split, compiled and placed.
+
+    Parameters
+    ----------
+    gm : torch.fx.GraphModule
+        ATen graph of static shapes with all tensors as placeholders.
+    settings : Settings
+        Options of the run.
+    parameters : iterable of int
+        Placeholders that hold parameters or buffers.
+    argument_names : sequence of str, optional
+        One name per placeholder.
+    name : str
+        Name of the graph in the run document.
+    progress : callable, optional
+        Called as ``progress(stage, done, total)``.
+
+    Raises
+    ------
+    nearbank.errors.UserError
+        NB0203 when an operator cannot be compiled and ``on_unsupported`` is "error".
+    """
+
+    def __init__(self, gm, settings: Settings, parameters=(), argument_names=None, name="model", progress=None):
+        super().__init__(settings, name, progress)
+        self.progress("import", 0, 0)
+        started = time.perf_counter_ns()
+        self.normal = normalize(gm)
+        names = [node.name for node in self.normal.graph_module.graph.nodes if node.op == "placeholder"]
+        self._arguments = names
+        self._results = [
+            node.name for node in next(n for n in self.normal.graph_module.graph.nodes if n.op == "output").args[0]
+        ]
+        shown = list(argument_names or names)
+        shown += names[len(shown) :]
+        first_constant = len(names) - len(self.normal.constants)
+        self.fixed = {names[i] for i in parameters} | set(names[first_constant:])
+        self.shown_names = dict(zip(names, shown, strict=True))
+        self.split = split(self.normal.graph_module, lambda piece: self._compile(piece, self.fixed, self.shown_names))
+        self.import_time = quantity(time.perf_counter_ns() - started, "ns", "measured")
+        self._refuse_eager_ops()
+        self.pieces = [piece if piece.program is None else piece.program for piece in self.split.pieces]
+        self._last_use = self._find_last_uses()
+
+    def _refuse_eager_ops(self) -> None:
+        refused = [
+            (op, s) for op, s in zip(self.split.eager_ops, self.split.sources, strict=True) if op.kind != "random"
+        ]
+        if self.settings.on_unsupported != "error" or not refused:
+            return
+        op, source = refused[0]
+        more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+        raise make_error(
+            "user",
+            "NB0203",
+            "an operator cannot be compiled",
+            where=f"{source.file}:{source.line}" if source.file else "an operator without a source line",
+            expected="an operator that lowers to loop nests",
+            actual=f"{op.op} ({op.reason}){more}",
+            fix="rewrite the line, or let it run in eager PyTorch on the host (on_unsupported=host)",
+        )
+
+    def _find_last_uses(self) -> list[list[str]]:
+        kept, last_use = set(self._results), []
+        for piece in reversed(self.pieces):
+            dead = [name for name in {*piece.inputs, *piece.outputs} if name not in kept]
+            kept.update(dead)
+            last_use.append(dead)
+        return last_use[::-1]
 
     def run(self, arguments, *, poison: bool = False) -> list[Any]:
         """Execute the graph.

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
+import time
 from pathlib import Path
 from typing import Any
 
-from nearbank import rundoc, specs
+from nearbank import large_models, rundoc, specs
 from nearbank.errors import make_error
 from nearbank.report import Report
 from nearbank.settings import Settings
@@ -26,14 +28,15 @@ def plan(spec, example_inputs=None, **options) -> Report:
     Parameters
     ----------
     spec : str or torch.nn.Module
-        Built-in model, ``file.py:function`` returning ``(module, example_inputs)``, or a module.
+        Built-in model, ``hf:DIR``, ``file.py:function`` returning ``(module, example_inputs)``, or a module.
     example_inputs : tuple of torch.Tensor, optional
         Inputs, when `spec` is a module.
     **options
         ``machine``, ``policy``, ``simulate`` ("none" by default), ``threads``, ``pin``, ``forbid``,
         ``on_unsupported``, ``db``, ``set`` as in `nearbank.settings.Settings`; ``batch`` (of a built-in model),
         ``dtype`` ("f32", "bf16", "f16", "f64"), ``train`` (loss and gradients), ``out`` (folder for the report),
-        ``progress`` (called with stage, done, total).
+        ``progress`` (called with stage, done, total); for a full-size model ``tokens``, ``decode``, ``context``,
+        ``layers`` and ``weights`` as in `nearbank.large_models.Size`.
 
     Returns
     -------
@@ -83,6 +86,8 @@ def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
     progress = options.pop("progress", None) or (lambda *_: None)
     out = options.pop("out", None)
     loading = {name: options.pop(name) for name in ("batch", "dtype", "train") if name in options}
+    names = [entry.name for entry in dataclasses.fields(large_models.Size)]
+    size = large_models.Size(**{name: value for name in names if (value := options.pop(name, None)) is not None})
     options.setdefault("simulate", "exact" if execute else "none")
     settings = Settings.from_options(options, "nearbank.run" if execute else "nearbank.plan")
 
@@ -90,7 +95,26 @@ def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
     rundoc.machine_values(settings.machine, settings.set)
 
     progress("load", 0, 0)
-    model = specs.load(spec, example_inputs, **loading)
+    if large_models.is_large(spec) and not execute and not loading.get("train"):
+        graph, comparison = _large_graph(spec, size, loading, settings, progress)
+    else:
+        model = specs.load(spec, example_inputs, **loading, size=size, execute=execute)
+        graph, captured = _compile(model, settings, progress, execute)
+        graph.plan("none" if execute and settings.policy != "oracle" else settings.simulate)
+        comparison = _compare(graph, captured, settings, progress) if execute else {}
+    messages = comparison.pop("messages", [])
+    entry = rundoc.run_entry(graph, graph.name, settings.simulate)
+    entry["summary"].update(comparison)
+    entry["messages"] = [*entry["messages"], *messages]
+    verb = "run" if execute else "plan"
+    report = Report(rundoc.document([entry], ["nearbank", verb, graph.name]))
+    if out is not None:
+        report.save(Path(out))
+    _remember(report)
+    return report
+
+
+def _compile(model: specs.Model, settings, progress, execute: bool):
     from nearbank.capture import capture
     from nearbank.program import CompiledGraph
 
@@ -104,28 +128,39 @@ def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
             where=model.name,
             expected="parameters and inputs on the CPU",
             actual="tensors on the meta device",
-            fix="use nearbank plan, or give the model weights",
+            fix="use nearbank plan, or give the model weights (--weights random for the built-in ones)",
         )
     graph = CompiledGraph(
         captured.graph_module, settings, captured.parameters, captured.argument_names, model.name, progress
     )
-    graph.plan("none" if execute else settings.simulate)
-    comparison = _compare(graph, captured, settings, progress) if execute else {}
-    entry = rundoc.run_entry(graph, model.name, settings.simulate)
-    entry["summary"].update(comparison)
-    verb = "run" if execute else "plan"
-    report = Report(rundoc.document([entry], ["nearbank", verb, model.name]))
-    if out is not None:
-        report.save(Path(out))
-    _remember(report)
-    return report
+    return graph, captured
+
+
+def _large_graph(spec, size, loading, settings, progress):
+    """Plan a full-size model from the graph of an earlier export where there is one."""
+    from nearbank import graph_cache
+
+    blueprint = large_models.blueprint(spec, size, loading.get("batch"), loading.get("dtype"), execute=False)
+    path = graph_cache.path_for(blueprint.identity())
+    graph: Any = graph_cache.open_graph(path, settings, spec, progress)
+    if graph is not None:
+        message = f"graph cache hit: the graph exported earlier was read from {path}"
+    else:
+        started = time.perf_counter()
+        model = specs.Model(spec, *large_models.build(blueprint), False)
+        graph, _ = _compile(model, settings, progress, execute=False)
+        seconds = time.perf_counter() - started
+        written = f"it was written to {path}" if graph_cache.store(path, graph) else "it could not be kept"
+        message = f"graph cache miss: the graph was exported and compiled in {seconds:.1f} s; {written}"
+    graph.plan(settings.simulate)
+    return graph, {"messages": [message]}
 
 
 def _compare(graph, captured, settings, progress) -> dict[str, Any]:
     """Execute, and set the error against float64 beside eager PyTorch's own."""
     import torch
 
-    from nearbank.comparison import compare_outputs
+    from nearbank.comparison import compare_outputs, compare_with_eager
     from nearbank.eager import SEED
 
     progress("execute", 0, 0)
@@ -142,12 +177,25 @@ def _compare(graph, captured, settings, progress) -> dict[str, Any]:
         while len(times) < _EAGER_REPEATS and sum(times) < _EAGER_SECONDS * 1e9:
             times.append(model.time_ns())
         del model
-        exact = captured.reference(torch.float64).outputs()
+        needed, available = _double_bytes(captured.arguments), large_models.available_memory()
+        if needed <= available:
+            exact = captured.reference(torch.float64).outputs()
+            summary = compare_outputs(captured.output_names, outputs, eager, exact)
+        else:
+            summary = compare_with_eager(captured.output_names, outputs, eager)
+            summary["messages"] = [
+                f"a float64 copy of the model needs {needed} B and {available} B are available: outputs were compared "
+                "with eager PyTorch itself, within a share of the largest value of each output (f32 1e-4, bf16 0.08)"
+            ]
     finally:
         torch.set_num_threads(threads)
-    summary = compare_outputs(captured.output_names, outputs, eager, exact)
     summary["eagerTime"] = rundoc.quantity(statistics.median(times), "ns", "measured")
     return summary
+
+
+def _double_bytes(arguments) -> int:
+    """Bytes that a copy in float64 takes while it is made: the copy, and what it is made from."""
+    return sum(a.nbytes + a.numel() * (8 if a.is_floating_point() else a.element_size()) for a in arguments)
 
 
 class ModelRecord:

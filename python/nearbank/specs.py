@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds and builds the model that SPEC names: a built-in, file.py:function, or a module given from Python."""
+"""Finds and builds the model that SPEC names: a built-in, hf:DIR, file.py:function, or a module given from Python."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from nearbank import large_models
 from nearbank.errors import make_error, nearest, unknown_name
 
 #: Names of the built-in models; `nearbank.models` builds them.
 BUILT_IN_NAMES = ("minilm", "mlp", "mlp-train", "attention", "llama-tiny", "gptj-tiny")
+#: All names that need no file: the small models and those of `nearbank.large_models`.
+NAMES = (*BUILT_IN_NAMES, *large_models.NAMES)
 DTYPES = ("f32", "bf16", "f16", "f64")
 
 
@@ -38,7 +41,16 @@ class Model:
     training: bool
 
 
-def load(spec, example_inputs=None, *, batch: int | None = None, dtype: str | None = None, train=None) -> Model:
+def load(
+    spec,
+    example_inputs=None,
+    *,
+    batch: int | None = None,
+    dtype: str | None = None,
+    train=None,
+    size: large_models.Size | None = None,
+    execute: bool = False,
+) -> Model:
     """Build the model that `spec` names.
 
     Parameters
@@ -53,6 +65,10 @@ def load(spec, example_inputs=None, *, batch: int | None = None, dtype: str | No
         Cast floating-point parameters and inputs.
     train : bool, optional
         Compile loss and gradients; by default the module's attribute ``nearbank_train``.
+    size : nearbank.large_models.Size, optional
+        Tokens, layers and weights of a full-size model.
+    execute : bool, default False
+        The model will run, so a full-size model gets weights.
 
     Returns
     -------
@@ -63,10 +79,23 @@ def load(spec, example_inputs=None, *, batch: int | None = None, dtype: str | No
     ------
     nearbank.errors.UserError
         NB0201 not found, NB0202 not a module with its inputs, NB0208 value that is not valid, NB0211 the function
-        raised.
+        raised, NB0212 Hugging Face folder that cannot be used, NB0213 weights that do not fit in memory.
     """
     if dtype is not None and dtype not in DTYPES:
         raise unknown_name("user", "NB0208", "value is not valid for this option", dtype, DTYPES, where="option dtype")
+    if large_models.is_large(spec):
+        blueprint = large_models.blueprint(spec, size or large_models.Size(), batch, dtype, execute)
+        return Model(spec, *large_models.build(blueprint), bool(train))
+    if size is not None and size.given():
+        option = size.given()[0]
+        raise make_error(
+            "user",
+            "NB0208",
+            "value is not valid for this option",
+            where=f"option {option}",
+            expected=f"a full-size model ({', '.join(large_models.NAMES)} or hf:DIR) beside it",
+            actual=spec if isinstance(spec, str) else type(spec).__name__,
+        )
     if not isinstance(spec, str):
         name, module, inputs = type(spec).__name__, spec, example_inputs
         _check_pair(name, (module, inputs))
@@ -107,9 +136,9 @@ def _cast(module, inputs, dtype):
 def _from_file(spec: str):
     path, separator, function = spec.rpartition(":")
     if not separator or not path:
-        close = nearest(spec, BUILT_IN_NAMES)
+        close = nearest(spec, NAMES)
         fix = f"did you mean {close!r}?" if close else "write file.py:function, or one of the built-in names"
-        raise _not_found(spec, f"one of: {', '.join(BUILT_IN_NAMES)}; or file.py:function", fix)
+        raise _not_found(spec, f"one of: {', '.join(NAMES)}; hf:DIR; or file.py:function", fix)
     if not os.path.isfile(path):
         close = _nearest_file(path)
         fix = f"did you mean {close}:{function}?" if close else "check the path"

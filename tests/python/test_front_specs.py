@@ -35,7 +35,8 @@ def test_unknown_built_in_offers_the_nearest():
     assert message("mlpp") == (
         "error[NB0201]: the model cannot be found\n"
         "  where:    mlpp\n"
-        "  expected: one of: minilm, mlp, mlp-train, attention, llama-tiny, gptj-tiny; or file.py:function\n"
+        "  expected: one of: minilm, mlp, mlp-train, attention, llama-tiny, gptj-tiny, llama-7b, gptj-6b, bert-base, "
+        "resnet-50; hf:DIR; or file.py:function\n"
         "  fix:      did you mean 'mlp'?\n"
         "  more:     nearbank explain NB0201"
     )

@@ -3,49 +3,78 @@
 #include "runtime/Residency.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace nearbank {
 
-void ByteSet::add(uint64_t begin, uint64_t end) {
+void ByteSet::add(uint64_t begin, uint64_t end, double weight) {
   if (begin >= end)
     return;
-  auto it = intervals_.upper_bound(begin);
-  if (it != intervals_.begin() && std::prev(it)->second >= begin)
-    --it;
-  while (it != intervals_.end() && it->first <= end) {
-    begin = std::min(begin, it->first);
-    end = std::max(end, it->second);
-    it = intervals_.erase(it);
+  remove(begin, end);
+  auto next = intervals_.lower_bound(begin);
+  if (next != intervals_.end() && next->first == end && next->second.weight == weight) {
+    end = next->second.end;
+    next = intervals_.erase(next);
   }
-  intervals_.emplace(begin, end);
+  if (next != intervals_.begin()) {
+    Interval &last = std::prev(next)->second;
+    if (last.end == begin && last.weight == weight) {
+      last.end = end;
+      return;
+    }
+  }
+  intervals_.emplace(begin, Interval{end, weight});
 }
 
 void ByteSet::remove(uint64_t begin, uint64_t end) {
   if (begin >= end)
     return;
   auto it = intervals_.upper_bound(begin);
-  if (it != intervals_.begin() && std::prev(it)->second > begin)
+  if (it != intervals_.begin() && std::prev(it)->second.end > begin)
     --it;
   while (it != intervals_.end() && it->first < end) {
-    auto [first, last] = *it;
+    auto [first, interval] = *it;
     it = intervals_.erase(it);
     if (first < begin)
-      intervals_.emplace(first, begin);
-    if (last > end)
-      intervals_.emplace(end, last);
+      intervals_.emplace(first, Interval{begin, interval.weight});
+    if (interval.end > end)
+      intervals_.emplace(end, interval);
   }
 }
 
-uint64_t ByteSet::overlap(uint64_t begin, uint64_t end) const {
-  uint64_t bytes = 0;
+double ByteSet::overlap(uint64_t begin, uint64_t end) const {
+  double sum = 0;
   auto it = intervals_.upper_bound(begin);
   if (it != intervals_.begin())
     --it;
   for (; it != intervals_.end() && it->first < end; ++it) {
-    uint64_t from = std::max(begin, it->first), to = std::min(end, it->second);
-    bytes += to > from ? to - from : 0;
+    uint64_t from = std::max(begin, it->first), to = std::min(end, it->second.end);
+    sum += to > from ? static_cast<double>(to - from) * it->second.weight : 0;
   }
-  return bytes;
+  return sum;
+}
+
+double dirtyShare(uint64_t versionBytes, const CoherenceConfig &cost) {
+  // What the last-level cache cannot hold has been written back on its own already.
+  auto held = static_cast<double>(cost.hostLastLevelBytes), written = static_cast<double>(versionBytes);
+  return written > held ? held / written : 1;
+}
+
+double crossingNs(double bytes, Site site, const CoherenceConfig &cost) {
+  double lineNs = site == Site::Pim ? cost.flushLineNs : cost.fetchLineNs;
+  return bytes / static_cast<double>(cost.lineBytes) * lineNs / static_cast<double>(cost.parallelLines);
+}
+
+std::pair<uint64_t, uint64_t> spanOf(const ProgramOutput &output) {
+  uint64_t elementBytes = bytesOf(output.elementType);
+  int64_t lowest = output.elementOffset, highest = output.elementOffset;
+  for (size_t i = 0; i < output.sizes.size(); ++i) {
+    if (output.sizes[i] == 0)
+      return {0, 0};
+    int64_t reach = (output.sizes[i] - 1) * output.strides[i];
+    (reach < 0 ? lowest : highest) += reach;
+  }
+  return {lowest * elementBytes, (highest + 1) * elementBytes};
 }
 
 bool isDenseWrite(const NestOperand &operand) {
@@ -56,7 +85,7 @@ Residency::Residency(const Program &program, const MachineConfig &machine)
     : program_(program), machine_(machine), dirty_(program.buffers.size()) {
   for (size_t i = 0; i < program.buffers.size(); ++i)
     if (program.buffers[i].kind == BufferKind::Input)
-      dirty_[i].host.add(0, program.buffers[i].bytes);
+      dirty_[i].host.add(0, program.buffers[i].bytes, dirtyShare(program.buffers[i].bytes, machine.coherence));
 }
 
 void Residency::moveControl(uint32_t nest, Site site, std::vector<CrossingRecord> &crossings) {
@@ -70,20 +99,14 @@ void Residency::moveControl(uint32_t nest, Site site, std::vector<CrossingRecord
 
 void Residency::need(uint32_t nest, uint32_t buffer, uint64_t begin, uint64_t end, Site site,
                      std::vector<CrossingRecord> &crossings) {
-  const CoherenceConfig &cost = machine_.coherence;
   bool onPim = site == Site::Pim;
   ByteSet &remote = onPim ? dirty_[buffer].host : dirty_[buffer].pim;
-  uint64_t bytes = remote.overlap(begin, end);
+  double bytes = remote.overlap(begin, end);
   if (bytes == 0)
     return;
   remote.remove(begin, end);
-  // What the host's last-level cache cannot hold has been written back on its own already.
-  if (onPim)
-    bytes = std::min<uint64_t>(bytes, cost.hostLastLevelBytes);
-  uint64_t lines = (bytes + cost.lineBytes - 1) / cost.lineBytes;
-  double lineNs = onPim ? cost.flushLineNs : cost.fetchLineNs;
-  crossings.push_back({nest, onPim ? "flush" : "fetch", buffer, bytes,
-                       static_cast<double>(lines) * lineNs / static_cast<double>(cost.parallelLines)});
+  crossings.push_back({nest, onPim ? "flush" : "fetch", buffer, static_cast<uint64_t>(std::llround(bytes)),
+                       crossingNs(bytes, site, machine_.coherence)});
 }
 
 void Residency::enter(uint32_t nest, Site site, std::vector<CrossingRecord> &crossings) {
@@ -98,9 +121,11 @@ void Residency::enter(uint32_t nest, Site site, std::vector<CrossingRecord> &cro
     if (!operand.writes)
       continue;
     Dirty &dirty = dirty_[operand.buffer];
-    ByteSet &own = site == Site::Pim ? dirty.pim : dirty.host;
-    ByteSet &remote = site == Site::Pim ? dirty.host : dirty.pim;
-    own.add(operand.spanBegin, operand.spanEnd);
+    bool onPim = site == Site::Pim;
+    ByteSet &own = onPim ? dirty.pim : dirty.host;
+    ByteSet &remote = onPim ? dirty.host : dirty.pim;
+    double share = onPim ? 1 : dirtyShare(operand.spanEnd - operand.spanBegin, machine_.coherence);
+    own.add(operand.spanBegin, operand.spanEnd, share);
     remote.remove(operand.spanBegin, operand.spanEnd);
   }
 }
@@ -111,16 +136,8 @@ void Residency::finish(std::vector<CrossingRecord> &crossings) {
   auto last = static_cast<uint32_t>(program_.nests.size() - 1);
   moveControl(last, Site::Host, crossings);
   for (const ProgramOutput &output : program_.outputs) {
-    uint64_t elementBytes = bytesOf(output.elementType);
-    int64_t lowest = output.elementOffset, highest = output.elementOffset;
-    bool isEmpty = false;
-    for (size_t i = 0; i < output.sizes.size(); ++i) {
-      isEmpty = isEmpty || output.sizes[i] == 0;
-      int64_t reach = (output.sizes[i] - 1) * output.strides[i];
-      (reach < 0 ? lowest : highest) += reach;
-    }
-    if (!isEmpty)
-      need(last, output.buffer, lowest * elementBytes, (highest + 1) * elementBytes, Site::Host, crossings);
+    auto [begin, end] = spanOf(output);
+    need(last, output.buffer, begin, end, Site::Host, crossings);
   }
 }
 

@@ -6,20 +6,26 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace nearbank {
 
-/// A set of byte positions, kept as disjoint intervals.
+/// A set of byte positions with a weight each, kept as disjoint intervals.
 class ByteSet {
 public:
-  void add(uint64_t begin, uint64_t end);
+  /// Puts [begin, end) in, with the weight that each of its bytes counts in overlap().
+  void add(uint64_t begin, uint64_t end, double weight = 1);
   void remove(uint64_t begin, uint64_t end);
-  /// Number of bytes of [begin, end) that are in the set.
-  uint64_t overlap(uint64_t begin, uint64_t end) const;
+  /// Sum of the weights of the bytes of [begin, end) that are in the set.
+  double overlap(uint64_t begin, uint64_t end) const;
 
 private:
-  std::map<uint64_t, uint64_t> intervals_; ///< begin -> end.
+  struct Interval {
+    uint64_t end = 0;
+    double weight = 1;
+  };
+  std::map<uint64_t, Interval> intervals_; ///< By first byte.
 };
 
 /// Follows a program nest by nest and records what crosses sides.
@@ -27,6 +33,7 @@ private:
 /// Parameters, constants and what hoisted nests compute are resident on both sides. Inputs start in the host's caches.
 /// A dense write makes its bytes dirty on the writer's side only; a strided one needs the lines that it shares with
 /// its neighbours, and so counts as a read as well. Each dirty byte crosses once, however many consumers it has.
+/// Costs are proportional to bytes, so that the parts in which a version crosses cost what the whole does.
 class Residency {
 public:
   Residency(const Program &program, const MachineConfig &machine);
@@ -51,6 +58,15 @@ private:
   std::vector<Dirty> dirty_; ///< By buffer index.
   Site site_ = Site::Host;
 };
+
+/// CX-2 (docs/model.md): share of a version of `versionBytes` that is still dirty in the host's caches after its write.
+double dirtyShare(uint64_t versionBytes, const CoherenceConfig &cost);
+
+/// CX-2, CX-3: time in which `bytes` that the other side wrote last become readable on `site`.
+double crossingNs(double bytes, Site site, const CoherenceConfig &cost);
+
+/// Bytes [first, second) of its buffer that a program output may touch; both 0 when it has no element.
+std::pair<uint64_t, uint64_t> spanOf(const ProgramOutput &output);
 
 /// True when the nest writes every byte of the operand's span and reads none of it.
 bool isDenseWrite(const NestOperand &operand);

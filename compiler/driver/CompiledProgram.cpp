@@ -271,6 +271,7 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
   plan.options = options;
   const Program &program = impl_->program;
   placement::PlacementInput input{program, {}, impl_->machine, options.policy, options.pins, options.forbids, {}};
+  input.isSimulated = options.simulates;
   // An unknown policy or selector is refused before the time-consuming part.
   placement::checkRequest(input);
   impl_->profileAll(options, plan);
@@ -282,10 +283,6 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
     }
   input.profiles = plan.profiles;
   input.pimFailures = impl_->pimFailures;
-  plan.placement = placement::place(input);
-  plan.sites = plan.placement.sites();
-  plan.remarks = emitPlacementRemarks(*impl_->module, program, plan.placement.decisions);
-  plan.crossings = modelCrossings(program, plan.sites, impl_->machine);
   plan.simulated.resize(program.kernels.size());
   if (options.simulates)
     for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel) {
@@ -293,6 +290,14 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
         options.progress("simulate", kernel, program.kernels.size());
       plan.simulated[kernel] = impl_->simulate(kernel, options.threads);
     }
+  std::vector<std::optional<double>> simulatedNs;
+  for (const std::optional<PimTiming> &timing : plan.simulated)
+    simulatedNs.push_back(timing ? std::optional(timing->timeNs) : std::nullopt);
+  input.simulatedNs = simulatedNs;
+  plan.placement = placement::place(input);
+  plan.sites = plan.placement.sites();
+  plan.remarks = emitPlacementRemarks(*impl_->module, program, plan.placement.decisions);
+  plan.crossings = modelCrossings(program, plan.sites, impl_->machine);
   impl_->plan = std::move(plan);
   return *impl_->plan;
 }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace nearbank::placement {
@@ -17,15 +18,24 @@ namespace {
 
 struct PolicyEntry {
   const char *name;
-  Policy policy;
+  Policy policy;               ///< Null when the policy decides the program as a whole.
+  ProgramPolicy programPolicy; ///< Null when it decides nest by nest.
   bool needsProfiles;
-  bool placesEverything; ///< Whether serial and hoisted nests are placed too.
+  bool placesEverything = false; ///< Whether serial and hoisted nests are placed too.
+  bool needsSimulation = false;
 };
 
 constexpr PolicyEntry policies[] = {
-    {"two-stage", placeTwoStage, true, false}, {"cpu-only", placeCpuOnly, false, false},
-    {"pim-only", placePimOnly, false, true},   {"op-type", placeOpType, false, false},
-    {"greedy", placeGreedy, true, false},
+    {"two-stage", placeTwoStage, nullptr, true},
+    {"cpu-only", placeCpuOnly, nullptr, false},
+    {"pim-only", placePimOnly, nullptr, false, true},
+    {"op-type", placeOpType, nullptr, false},
+    {"greedy", placeGreedy, nullptr, true},
+    {"min-cut", nullptr, placeMinCut, true},
+    {"oracle", nullptr, placeOracle, true, false, true},
+    {"mpki", placeMpki, nullptr, true},
+    {"roofline", placeRoofline, nullptr, true},
+    {"damov", placeDamov, nullptr, true},
 };
 
 const PolicyEntry &findPolicy(const std::string &name) {
@@ -38,7 +48,7 @@ const PolicyEntry &findPolicy(const std::string &name) {
 
 bool isSerial(const NestFacts &facts) { return facts.parallelExtent < 2 || facts.kind == "scalar"; }
 
-/// PL-3 as a record: shown with every decision, deciding for `greedy` only (through PL-4).
+/// PL-3 as a record: shown with every decision, deciding for `greedy` (PL-4) and `min-cut` (PL-5) only.
 EquationRecord predictionRecord(const NestView &nest, const PimTimePrediction &prediction) {
   EquationRecord record;
   record.id = "PL-3";
@@ -56,10 +66,10 @@ EquationRecord predictionRecord(const NestView &nest, const PimTimePrediction &p
   return record;
 }
 
-NestDecision decide(const PolicyEntry &entry, const NestView &nest, const NestWish &wish,
-                    const std::string &pimFailure) {
-  NestDecision decision;
-  bool isProfiled = !nest.profile.key.empty();
+/// Decides what no policy is asked about: nests without PIM code, the user's wishes, and what is no candidate.
+/// @return whether the nest is decided
+bool settle(const PolicyEntry &entry, const NestView &nest, const NestWish &wish, const std::string &pimFailure,
+            NestDecision &decision) {
   if (!pimFailure.empty()) {
     decision.status = Status::Failed;
     decision.reason = "no PIM code: " + pimFailure;
@@ -81,21 +91,48 @@ NestDecision decide(const PolicyEntry &entry, const NestView &nest, const NestWi
   } else if (nest.instance.isHoisted && !entry.placesEverything) {
     decision.reason = "depends on parameters only: runs once, outside the timed program";
     decision.flip = "pinning with --pin";
-  } else if (entry.needsProfiles && !isProfiled) {
+  } else if (entry.needsProfiles && nest.profile.key.empty()) {
     throw InternalError({"NB0904", "nest was to be placed without a profile", nest.instance.id,
                          "a profile of " + nest.kernel.name, "none", "report this with the model that caused it"});
   } else {
-    entry.policy(nest, decision);
+    return false;
   }
+  return true;
+}
+
+/// Adds what every decision carries, whoever took it.
+void complete(const NestView &nest, NestDecision &decision) {
   if (decision.status == Status::KeptOnHost && decision.site == Site::Pim)
     decision.status = Status::Placed;
-  if (isProfiled) {
-    PimTimePrediction prediction = predictPimTime(nest.kernel.facts, nest.profile, nest.machine);
-    decision.predictedPimNs = prediction.kernelNs;
-    decision.predictedPimTotalNs = prediction.totalNs;
-    decision.equations.push_back(predictionRecord(nest, prediction));
+  if (nest.profile.key.empty())
+    return;
+  PimTimePrediction prediction = predictPimTime(nest.kernel.facts, nest.profile, nest.machine);
+  decision.predictedPimNs = prediction.kernelNs;
+  decision.predictedPimTotalNs = prediction.totalNs;
+  decision.equations.push_back(predictionRecord(nest, prediction));
+}
+
+/// One view per nest, with the sums over the timed program that they share.
+std::vector<NestView> viewNests(const PlacementInput &input) {
+  static const profile::NestProfile noProfile;
+  const Program &program = input.program;
+  auto profileOf = [&](const NestInstance &nest) -> const profile::NestProfile & {
+    return nest.kernel < input.profiles.size() ? input.profiles[nest.kernel] : noProfile;
+  };
+  std::vector<double> executions(program.kernels.size());
+  double hostNs = 0, instructions = 0;
+  for (const NestInstance &nest : program.nests) {
+    if (nest.isHoisted)
+      continue;
+    executions[nest.kernel] += 1;
+    hostNs += profileOf(nest).allThreadsNs;
+    instructions += profileOf(nest).cache.instructions;
   }
-  return decision;
+  std::vector<NestView> views;
+  for (const NestInstance &nest : program.nests)
+    views.push_back({nest, program.kernels[nest.kernel], profileOf(nest), input.machine,
+                     std::max(1.0, executions[nest.kernel]), hostNs, instructions});
+  return views;
 }
 
 } // namespace
@@ -144,38 +181,42 @@ std::vector<std::string> policyNames() {
 
 bool needsProfiles(const std::string &policy) { return findPolicy(policy).needsProfiles; }
 
+bool needsSimulation(const std::string &policy) { return findPolicy(policy).needsSimulation; }
+
 void checkRequest(const PlacementInput &input) {
-  findPolicy(input.policy);
+  if (findPolicy(input.policy).needsSimulation && !input.isSimulated)
+    throw UserError({"NB0409", "policy needs simulated times", "--policy " + input.policy,
+                     "simulated PIM times of every nest", "--simulate none",
+                     "add --simulate exact, or take --policy min-cut, which decides on predicted times"});
   resolveSelectors(input.program, input.pins, input.forbids);
 }
 
 PlacementResult place(const PlacementInput &input) {
+  checkRequest(input);
   const PolicyEntry &entry = findPolicy(input.policy);
   const Program &program = input.program;
   std::vector<NestWish> wishes = resolveSelectors(program, input.pins, input.forbids);
-  static const profile::NestProfile noProfile;
-  auto profileOf = [&](uint32_t kernel) -> const profile::NestProfile & {
-    return kernel < input.profiles.size() ? input.profiles[kernel] : noProfile;
-  };
-
-  std::vector<double> executions(program.kernels.size());
-  double programHostNs = 0;
-  for (const NestInstance &nest : program.nests) {
-    if (nest.isHoisted)
-      continue;
-    executions[nest.kernel] += 1;
-    programHostNs += profileOf(nest.kernel).allThreadsNs;
-  }
+  std::vector<NestView> views = viewNests(input);
 
   PlacementResult result;
   result.policy = input.policy;
-  for (size_t i = 0; i < program.nests.size(); ++i) {
-    const NestInstance &nest = program.nests[i];
-    NestView view{nest,          program.kernels[nest.kernel],           profileOf(nest.kernel),
-                  input.machine, std::max(1.0, executions[nest.kernel]), programHostNs};
-    std::string failure = nest.kernel < input.pimFailures.size() ? input.pimFailures[nest.kernel] : "";
-    result.decisions.push_back(decide(entry, view, wishes[i], failure));
+  result.decisions.resize(views.size());
+  std::vector<bool> isOpen(views.size());
+  for (size_t i = 0; i < views.size(); ++i) {
+    uint32_t kernel = views[i].instance.kernel;
+    std::string failure = kernel < input.pimFailures.size() ? input.pimFailures[kernel] : "";
+    isOpen[i] = !settle(entry, views[i], wishes[i], failure, result.decisions[i]);
+    if (isOpen[i] && entry.policy)
+      entry.policy(views[i], result.decisions[i]);
   }
+  if (entry.programPolicy) {
+    ProgramView view{program, input.machine, views, isOpen, {}};
+    if (entry.needsSimulation)
+      view.simulatedNs = input.simulatedNs;
+    entry.programPolicy(view, result.decisions);
+  }
+  for (size_t i = 0; i < views.size(); ++i)
+    complete(views[i], result.decisions[i]);
   return result;
 }
 

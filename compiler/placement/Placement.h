@@ -7,6 +7,7 @@
 #include "runtime/Machine.h"
 #include "runtime/Program.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +27,7 @@ struct EquationInput {
   std::string name;
   double value = 0;
   std::string unit;
-  std::string provenance; ///< "MLIR", "host profile" or "machine file".
+  std::string provenance; ///< "MLIR", "host profile", "machine file" or "simulation".
 };
 
 /// One equation of docs/model.md with its numbers.
@@ -62,7 +63,10 @@ struct PlacementInput {
   std::vector<std::string> pins;    ///< Selectors of nests that go to PIM.
   std::vector<std::string> forbids; ///< Selectors of nests that stay on the host.
   std::vector<std::string>
-      pimFailures; ///< By kernel index: why it has no PIM code; empty text or empty vector when it has.
+      pimFailures;          ///< By kernel index: why it has no PIM code; empty text or empty vector when it has.
+  bool isSimulated = false; ///< Whether place() gets simulated times; checkRequest() does without them.
+  std::span<const std::optional<double>> simulatedNs =
+      {}; ///< Simulated PIM time by kernel index, none where there is no PIM code. Only `oracle` reads it.
 };
 
 struct PlacementResult {
@@ -77,13 +81,17 @@ std::vector<std::string> policyNames();
 /// Whether a policy reads profiles; a caller may skip profiling for one that does not.
 bool needsProfiles(const std::string &policy);
 
+/// Whether a policy decides on simulated PIM times.
+bool needsSimulation(const std::string &policy);
+
 /// Checks policy and selectors without deciding; needs no profiles. Lets a caller refuse a request before it profiles.
 /// @throws as place()
 void checkRequest(const PlacementInput &input);
 
 /// Places every nest.
 /// Selectors name a nest id ("n12"), a kernel, a source ("model.py:41") or a module path and what is below it.
-/// @throws UserError NB0404 unknown policy, NB0405 selector that matches nothing, NB0406 nest pinned and forbidden
+/// @throws UserError NB0404 unknown policy, NB0405 selector that matches nothing, NB0406 nest pinned and forbidden,
+///   NB0409 `oracle` without simulated times
 PlacementResult place(const PlacementInput &input);
 
 } // namespace nearbank::placement

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface that every placement policy implements. Each policy is one sibling file.
+// The interfaces of placement policies: one decides nest by nest, the other a whole program. Each policy is one file.
 #pragma once
 
 #include "compiler/placement/Placement.h"
+
+#include <optional>
+#include <span>
+#include <vector>
 
 namespace nearbank::placement {
 
@@ -12,18 +16,36 @@ struct NestView {
   const NestKernel &kernel;
   const profile::NestProfile &profile; ///< Empty key when there is none.
   const MachineConfig &machine;
-  double executions = 1;    ///< Instances of the same kernel in the timed program.
-  double programHostNs = 0; ///< Measured host time of all timed nests.
+  double executions = 1;          ///< Instances of the same kernel in the timed program.
+  double programHostNs = 0;       ///< Measured host time of all timed nests.
+  double programInstructions = 0; ///< CM-4 instructions of all timed nests.
 };
 
 /// Decides one nest that is a candidate and has PIM code. Sets site, reason, suggestion, flip and equations.
 using Policy = void (*)(const NestView &nest, NestDecision &decision);
+
+/// What a policy may look at that decides all nests together.
+struct ProgramView {
+  const Program &program;
+  const MachineConfig &machine;
+  std::span<const NestView> nests; ///< By nest index.
+  const std::vector<bool> &isOpen; ///< By nest index: whether the policy decides it; the others' sites are settled.
+  std::span<const std::optional<double>> simulatedNs; ///< By kernel index; empty unless the policy is `oracle`.
+};
+
+/// Decides the open nests, as a Policy does, knowing the sites of the others.
+using ProgramPolicy = void (*)(const ProgramView &view, std::vector<NestDecision> &decisions);
 
 void placeCpuOnly(const NestView &nest, NestDecision &decision);
 void placePimOnly(const NestView &nest, NestDecision &decision);
 void placeTwoStage(const NestView &nest, NestDecision &decision);
 void placeOpType(const NestView &nest, NestDecision &decision);
 void placeGreedy(const NestView &nest, NestDecision &decision);
+void placeMpki(const NestView &nest, NestDecision &decision);
+void placeRoofline(const NestView &nest, NestDecision &decision);
+void placeDamov(const NestView &nest, NestDecision &decision);
+void placeMinCut(const ProgramView &view, std::vector<NestDecision> &decisions);
+void placeOracle(const ProgramView &view, std::vector<NestDecision> &decisions);
 
 /// "262144", "42.5" or "1.049e+07": whole below ten million, else four significant digits.
 std::string shortNumber(double value);

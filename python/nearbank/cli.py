@@ -40,7 +40,13 @@ _SpecArgument = Annotated[
     str, typer.Argument(help="Built-in model, hf:DIR, or file.py:function returning (module, inputs).")
 ]
 _MachineOption = Annotated[str, typer.Option(metavar="NAME|FILE", help="Machine, or a machine file ending in .yaml.")]
-_PolicyOption = Annotated[str, typer.Option(metavar="NAME", help="cpu-only, pim-only, two-stage, op-type or greedy.")]
+_PolicyOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="two-stage, cpu-only, pim-only, op-type, greedy, min-cut, oracle, mpki, roofline or damov.",
+    ),
+]
 _SimulateOption = Annotated[
     Simulate | None,
     typer.Option(

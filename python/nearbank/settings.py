@@ -13,7 +13,18 @@ from typing import Any
 from nearbank.errors import make_error, nearest, unknown_name
 
 #: Placement policies, in the order of the documentation.
-POLICIES = ("two-stage", "cpu-only", "pim-only", "op-type", "greedy")
+POLICIES = (
+    "two-stage",
+    "cpu-only",
+    "pim-only",
+    "op-type",
+    "greedy",
+    "min-cut",
+    "oracle",
+    "mpki",
+    "roofline",
+    "damov",
+)
 _SIMULATE = ("exact", "none")
 _ON_UNSUPPORTED = ("host", "error")
 
@@ -27,7 +38,7 @@ class Settings:
     machine : str, default "nmc-64"
         Name of a machine, or path of a machine file.
     policy : str, default "two-stage"
-        Placement policy.
+        Placement policy; "oracle" needs ``simulate="exact"``.
     simulate : {"exact", "none"}, default "exact"
         Whether nests on PIM are executed by the simulator; with "none" they run on the host and PIM times are
         predicted.

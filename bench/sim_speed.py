@@ -16,6 +16,7 @@ def main() -> None:
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--machine", default="nmc-64")
     parser.add_argument("--threads", type=int, default=1, help="simulating threads; the result is per thread")
+    parser.add_argument("--repeats", type=int, default=3, help="executions of the model; the median launch counts")
     options = parser.parse_args()
     print(describe())
     with tempfile.TemporaryDirectory() as folder:
@@ -27,10 +28,13 @@ def main() -> None:
             threads=options.threads,
             db=str(Path(folder) / "profiles.sqlite"),
         )
-        graph.run(captured.arguments)
+        launches = []
+        for _ in range(options.repeats):
+            graph.run(captured.arguments)
+            launches += graph.record["launches"]
     kernels = {nest["id"]: nest["kernel"] for nest in graph.plan_document["nests"]}
     speeds = defaultdict(list)
-    for launch in graph.record["launches"]:
+    for launch in launches:
         wall_seconds = launch["wallTime"]["value"] * 1e-9
         speeds[kernels[launch["nest"]]].append((launch["instructions"], launch["instructions"] / wall_seconds))
     threads = options.threads

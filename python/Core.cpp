@@ -58,7 +58,9 @@ public:
     plan.threads = options.value("threads", 0);
     plan.pins = options.value("pin", std::vector<std::string>());
     plan.forbids = options.value("forbid", std::vector<std::string>());
-    plan.simulates = options.value("simulate", "none") == "exact";
+    std::string simulate = options.value("simulate", "none");
+    plan.simulates = simulate != "none";
+    plan.samples = simulate == "sampled";
     if (!progress.is_none())
       plan.progress = [&](const std::string &stage, int64_t done, int64_t all) {
         nb::gil_scoped_acquire acquire;

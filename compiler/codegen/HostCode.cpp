@@ -5,6 +5,7 @@
 #include "compiler/profile/TraceSink.h"
 #include "runtime/Error.h"
 
+#include "llvm/ADT/bit.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
@@ -13,6 +14,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <cmath>
 #include <mutex>
 
 namespace nearbank::codegen {
@@ -74,6 +76,24 @@ HostCode::HostCode() : impl_(std::make_unique<Impl>()) {
 
 HostCode::~HostCode() = default;
 
+/// Rounds to bfloat16, to nearest even; the bits come back in the low half of the register, as the ABI returns bfloat16.
+static float truncateToBfloat16(float value) {
+  uint32_t bits = llvm::bit_cast<uint32_t>(value);
+  bool isNan = (bits & 0x7fffffff) > 0x7f800000;
+  uint32_t rounded = isNan ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  return llvm::bit_cast<float>(rounded);
+}
+
+/// Goes through a float32 rounded to odd, so that the second rounding cannot err.
+static float truncateDoubleToBfloat16(double value) {
+  float nearest = static_cast<float>(value);
+  if (std::isnan(value) || nearest == value)
+    return truncateToBfloat16(nearest);
+  uint32_t bits = llvm::bit_cast<uint32_t>(nearest);
+  bits -= std::fabs(double(nearest)) > std::fabs(value);
+  return truncateToBfloat16(llvm::bit_cast<float>(bits | 1));
+}
+
 /// Symbols of this library that kernels call; it may be loaded locally, where a process-wide search finds nothing.
 static llvm::orc::SymbolMap runtimeSymbols(llvm::orc::LLJIT &jit) {
   llvm::orc::SymbolMap symbols;
@@ -84,6 +104,9 @@ static llvm::orc::SymbolMap runtimeSymbols(llvm::orc::LLJIT &jit) {
   add("nearbankGemmF64", &nearbankGemmF64);
   add("nearbankTraceAccess", &nearbankTraceAccess);
   add("nearbankTraceOperations", &nearbankTraceOperations);
+  // GCC 12's run-time library lacks them; LLVM calls them where the processor has no such instruction.
+  add("__truncsfbf2", &truncateToBfloat16);
+  add("__truncdfbf2", &truncateDoubleToBfloat16);
   return symbols;
 }
 

@@ -49,7 +49,7 @@ struct CompiledProgram::Impl {
   profile::NestProfile profileKernel(uint32_t kernel, const profile::ProfileOptions &options,
                                      profile::ProfileDatabase *database, Plan &plan);
   void profileAll(const PlanOptions &options, Plan &plan);
-  std::optional<PimTiming> simulate(uint32_t kernel, int threads);
+  std::optional<PimTiming> simulate(uint32_t kernel, const PlanOptions &options);
   uint32_t firstNestOf(uint32_t kernel) const;
   profile::ProfileOptions profileOptions(uint32_t kernel, int threads) const;
   /// The simulated machine, with as many simulating threads as the host may use; results do not depend on them.
@@ -108,7 +108,7 @@ void CompiledProgram::Impl::compileHost(const std::vector<uint32_t> &kernels, bo
   codegen::Target target = isTrace ? codegen::Target::Trace : codegen::Target::Host;
   std::string diagnostics;
   std::unique_ptr<codegen::LoweredKernels> lowered;
-  bool isAlive = codegen::survivesCrash([&] {
+  auto compile = [&] {
     lowered = codegen::lowerKernels(*module, names, target, diagnostics);
     if (!lowered)
       return;
@@ -117,7 +117,8 @@ void CompiledProgram::Impl::compileHost(const std::vector<uint32_t> &kernels, bo
     hostCode.add(std::move(lowered), target);
     for (uint32_t index : missing)
       bindHostKernel(index, target, tasks, usingBlas);
-  });
+  };
+  bool isAlive = codegen::survivesCrash(compile, diagnostics);
   if (!isAlive || !diagnostics.empty())
     throw InternalError({"NB0901", "generated host code was refused", program.name,
                          isAlive ? "nests that lower to LLVM IR" : "a code generator that does not crash", diagnostics,
@@ -146,12 +147,13 @@ void CompiledProgram::Impl::compilePim(uint32_t kernel) {
   isPimTried[kernel] = true;
   const std::string &name = program.kernels[kernel].name;
   std::string diagnostics;
-  bool isAlive = codegen::survivesCrash([&] {
+  auto compile = [&] {
     std::unique_ptr<codegen::LoweredKernels> lowered =
         codegen::lowerKernels(*module, {name}, codegen::Target::Pim, diagnostics);
     if (lowered)
       pimKernels[kernel] = codegen::compilePim(*lowered, name, diagnostics);
-  });
+  };
+  bool isAlive = codegen::survivesCrash(compile, diagnostics);
   if (!isAlive)
     diagnostics = "the RISC-V code generator crashed on this nest; " + diagnostics;
   if (pimKernels[kernel].elf.empty())
@@ -233,7 +235,7 @@ sim::NmcDevice &CompiledProgram::Impl::pimDevice(int threads) {
   return *device;
 }
 
-std::optional<PimTiming> CompiledProgram::Impl::simulate(uint32_t kernel, int threads) {
+std::optional<PimTiming> CompiledProgram::Impl::simulate(uint32_t kernel, const PlanOptions &options) {
   compilePim(kernel);
   if (pimKernels[kernel].elf.empty())
     return std::nullopt;
@@ -253,8 +255,11 @@ std::optional<PimTiming> CompiledProgram::Impl::simulate(uint32_t kernel, int th
     target.host = static_cast<std::byte *>(scratch.operands()[i]) - nest.operands[i].byteOffset;
     target.isWritable |= nest.operands[i].writes;
   }
+  sim::NmcDevice &machineDevice = pimDevice(options.threads);
+  if (options.samples)
+    return machineDevice.estimate(pimKernels[kernel], bound, nest.operands);
   KernelStatus status;
-  return pimDevice(threads).execute(pimKernels[kernel], bound, nest.operands, status);
+  return machineDevice.execute(pimKernels[kernel], bound, nest.operands, status);
 }
 
 CompiledProgram::CompiledProgram(const std::string &mlirText, const CompileOptions &options, MachineConfig machine)
@@ -288,7 +293,7 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
     for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel) {
       if (options.progress)
         options.progress("simulate", kernel, program.kernels.size());
-      plan.simulated[kernel] = impl_->simulate(kernel, options.threads);
+      plan.simulated[kernel] = impl_->simulate(kernel, options);
     }
   std::vector<std::optional<double>> simulatedNs;
   for (const std::optional<PimTiming> &timing : plan.simulated)

@@ -32,6 +32,7 @@ struct PlanOptions {
   int threads = 0;                  ///< Host threads; 0 means all.
   std::vector<std::string> pins, forbids;
   bool simulates = false;           ///< Simulate each distinct kernel once on scratch data.
+  bool samples = false;             ///< Estimate long simulations from windows of their tasks.
   /// Called before each kernel is profiled or simulated: stage, kernels done, kernels in all. Returning false
   /// stops the plan; what was profiled so far stays in the database.
   std::function<bool(const std::string &stage, int64_t done, int64_t all)> progress;

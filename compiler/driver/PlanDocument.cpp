@@ -72,6 +72,13 @@ static Json crossingsJson(const Program &program, const std::vector<CrossingReco
   return result;
 }
 
+/// 95 % confidence interval of a sampled time; null for exact ones.
+static Json intervalJson(const std::optional<PimTiming> &timing) {
+  if (!timing || !timing->isSampled)
+    return nullptr;
+  return {{"low", quantity(timing->lowNs, "ns", "simulated")}, {"high", quantity(timing->highNs, "ns", "simulated")}};
+}
+
 static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
   const NestInstance &nest = program.nests[index];
   const NestKernel &kernel = program.kernels[nest.kernel];
@@ -90,6 +97,7 @@ static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
           {"hoisted", nest.isHoisted},
           {"hostTime", profile.key.empty() ? Json(nullptr) : quantity(profile.allThreadsNs, "ns", "measured")},
           {"pimTime", simulated ? quantity(simulated->timeNs, "ns", "simulated") : Json(nullptr)},
+          {"pimTimeInterval", intervalJson(simulated)},
           {"predictedPimTime",
            decision.predictedPimNs > 0 ? quantity(decision.predictedPimNs, "ns", "predicted") : Json(nullptr)},
           {"facts", factsJson(kernel.facts)},

@@ -77,7 +77,7 @@ public:
     nb::gil_scoped_release release;
     driver::CompiledProgram::ExecuteOptions execute;
     execute.threads = options.value("threads", 0);
-    execute.simulates = options.value("simulate", "exact") != "none";
+    execute.simulates = options.value("simulate", "exact") == "exact";
     execute.poisonsPimOutputs = options.value("poison", false);
     RunRecord record = compiled_->execute(pointers(arguments), pointers(outputs), execute);
     return driver::runJson(compiled_->program(), record);

@@ -23,9 +23,10 @@ class Format(StrEnum):
 
 
 class Simulate(StrEnum):
-    """Whether PIM nests are executed by the simulator."""
+    """How PIM times are found."""
 
     exact = "exact"
+    sampled = "sampled"
     none = "none"
 
 
@@ -50,7 +51,8 @@ _PolicyOption = Annotated[
 _SimulateOption = Annotated[
     Simulate | None,
     typer.Option(
-        help="exact executes PIM nests on the simulator (default of run); none only predicts (default of plan)."
+        help="exact executes PIM nests on the simulator (default of run); sampled estimates long nests from windows of "
+        "their iterations, and run then computes on the host; none only predicts (default of plan)."
     ),
 ]
 _ThreadsOption = Annotated[int, typer.Option(min=0, metavar="N", help="Host threads; 0 means all cores.")]

@@ -151,7 +151,7 @@ class PlacedGraph:
 
         Parameters
         ----------
-        simulate : {"none", "exact"}, default "none"
+        simulate : {"none", "exact", "sampled"}, default "none"
             Whether each distinct nest is simulated on scratch data. Running the program simulates the nests on PIM
             by itself.
 

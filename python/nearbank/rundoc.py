@@ -187,7 +187,7 @@ def run_entry(graph, spec: str, simulate: str) -> dict[str, Any]:
         The graph.
     spec : str
         What the user asked for.
-    simulate : {"exact", "none"}
+    simulate : {"exact", "sampled", "none"}
         As in `nearbank.settings.Settings`.
 
     Returns
@@ -244,7 +244,8 @@ def _charge_launches(summary, nests, record) -> None:
     if summary.get("linkBytes") is None:
         total = sum(crossing.get("bytes") or 0 for crossing in record["crossings"])
         summary["linkBytes"] = quantity(total, "B", "counted")
-    if summary.get("dramBytes") is None:
+    # A run that estimates by sampling executes nothing on PIM and counts no bytes there.
+    if summary.get("dramBytes") is None and (launches or not summary.get("nestsOnPim")):
         summary["dramBytes"] = quantity(sum(launch.get("dramBytes") or 0 for launch in launches), "B", "simulated")
 
 

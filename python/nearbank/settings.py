@@ -25,7 +25,7 @@ POLICIES = (
     "roofline",
     "damov",
 )
-_SIMULATE = ("exact", "none")
+_SIMULATE = ("exact", "sampled", "none")
 _ON_UNSUPPORTED = ("host", "error")
 
 
@@ -38,8 +38,8 @@ class Settings:
     machine : str, default "nmc-64"
         Name of a machine, or path of a machine file.
     policy : str, default "two-stage"
-        Placement policy; "oracle" needs ``simulate="exact"``.
-    simulate : {"exact", "none"}, default "exact"
+        Placement policy; "oracle" needs ``simulate="exact"`` or "sampled".
+    simulate : {"exact", "sampled", "none"}, default "exact"
         Whether nests on PIM are executed by the simulator; with "none" they run on the host and PIM times are
         predicted.
     threads : int, default 0

@@ -37,6 +37,8 @@ void buildBufferPipeline(OpPassManager &manager) {
   manager.addPass(memref::createFoldMemRefAliasOpsPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
+  // Equal views are one value by now, which shows copies of a buffer onto itself.
+  manager.addPass(createCanonicalizerPass());
 }
 
 void buildNestPipeline(OpPassManager &manager) {

@@ -76,7 +76,7 @@ HostCode::HostCode() : impl_(std::make_unique<Impl>()) {
 
 HostCode::~HostCode() = default;
 
-/// Rounds to bfloat16, to nearest even; the bits come back in the low half of the register, as the ABI returns bfloat16.
+/// Rounds to bfloat16, to nearest even; returns the bits in the low half of the register, where the ABI has bfloat16.
 static float truncateToBfloat16(float value) {
   uint32_t bits = llvm::bit_cast<uint32_t>(value);
   bool isNan = (bits & 0x7fffffff) > 0x7f800000;

@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import inspect
-import os
 from dataclasses import dataclass
 from typing import Any
 
+from nearbank import model_configurations
 from nearbank.errors import make_error, unknown_name
 
 #: Built-in names that `load` knows, beside ``hf:DIR``.
 NAMES = ("llama-7b", "gptj-6b", "bert-base", "resnet-50")
-HUGGING_FACE_PREFIX = "hf:"
 #: Where weights come from: nowhere (shapes only), seeded random numbers, or the files of an ``hf:DIR``.
 WEIGHTS = ("none", "random", "file")
 DTYPES = ("f32", "bf16")
@@ -60,7 +59,7 @@ class Blueprint:
     name : str
         As the user wrote it.
     kind : {"causal", "encoder", "image"}
-        What it takes and returns.
+        As `nearbank.model_configurations.kind_of` returns it.
     config : transformers.PreTrainedConfig
         Its configuration, with `layers` applied.
     size : Size
@@ -106,7 +105,7 @@ def is_large(spec) -> bool:
     bool
         True for a name of `NAMES` and for ``hf:DIR``.
     """
-    return isinstance(spec, str) and (spec in NAMES or spec.startswith(HUGGING_FACE_PREFIX))
+    return isinstance(spec, str) and (spec in NAMES or spec.startswith(model_configurations.HUGGING_FACE_PREFIX))
 
 
 def blueprint(spec: str, size: Size, batch: int | None, dtype: str | None, execute: bool) -> Blueprint:
@@ -136,9 +135,8 @@ def blueprint(spec: str, size: Size, batch: int | None, dtype: str | None, execu
     nearbank.errors.UserError
         NB0201 no such folder, NB0208 option that does not suit the model, NB0212 folder that cannot be read.
     """
-    folder = spec.removeprefix(HUGGING_FACE_PREFIX) if spec.startswith(HUGGING_FACE_PREFIX) else None
-    config = _CONFIGURATIONS[spec]() if folder is None else _read_config(folder)
-    kind = _kind(config, folder)
+    folder, config = model_configurations.folder_of(spec), model_configurations.read(spec)
+    kind = model_configurations.kind_of(config, folder)
     _check(spec, kind, config, size, dtype, folder)
     if size.layers:
         _keep_layers(config, size.layers)
@@ -245,7 +243,7 @@ def _from_config(plan: Blueprint, dtype):
     except Exception as error:
         if plan.folder is None:
             raise
-        raise _unreadable(plan.folder, error) from error
+        raise model_configurations.unreadable(plan.folder, error) from error
 
 
 def _from_files(plan: Blueprint, dtype):
@@ -257,7 +255,7 @@ def _from_files(plan: Blueprint, dtype):
             plan.folder, config=plan.config, local_files_only=True, dtype=dtype
         )
     except Exception as error:
-        raise _unreadable(plan.folder, error) from error
+        raise model_configurations.unreadable(plan.folder, error) from error
 
 
 def _wrap(model, plan: Blueprint, dtype):
@@ -282,28 +280,6 @@ def _wrap(model, plan: Blueprint, dtype):
     shape = (plan.batch, heads, size.context, width)
     past = [torch.randn(shape, dtype=dtype) for _ in range(2 * config.num_hidden_layers)]
     return DecodeStep(model), (ids, *past)
-
-
-def _kind(config, folder) -> str:
-    architecture = (getattr(config, "architectures", None) or [""])[0]
-    if getattr(config, "is_encoder_decoder", False):
-        raise _unsupported_folder(folder, config, "models with an encoder and a decoder are not supported")
-    if architecture.endswith(("ForCausalLM", "LMHeadModel")):
-        return "causal"
-    takes = _main_input(config)
-    if takes == "pixel_values" and hasattr(config, "num_channels"):
-        return "image"
-    if takes != "input_ids" or not hasattr(config, "vocab_size"):
-        raise _unsupported_folder(folder, config, f"model_type {config.model_type!r} takes neither tokens nor images")
-    return "encoder"
-
-
-def _main_input(config) -> str:
-    from transformers import MODEL_MAPPING
-
-    found = MODEL_MAPPING.get(type(config), None)
-    model = found[0] if isinstance(found, (tuple, list)) else found
-    return getattr(model, "main_input_name", "")
 
 
 def _keep_layers(config, layers: int) -> None:
@@ -347,96 +323,6 @@ def _invalid(option: str, expected: str, actual: str):
         expected=expected,
         actual=actual,
     )
-
-
-def _read_config(folder: str):
-    if not os.path.isdir(folder):
-        raise make_error(
-            "user",
-            "NB0201",
-            "the model cannot be found",
-            where=f"{HUGGING_FACE_PREFIX}{folder}",
-            expected="an existing folder with a config.json; nothing is downloaded",
-            actual="no such folder",
-            fix="check the path",
-        )
-    if not os.path.isfile(os.path.join(folder, "config.json")):
-        raise _unreadable(folder, "there is no config.json")
-    from transformers import AutoConfig
-
-    try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:
-        raise _unreadable(folder, error) from error
-
-
-def _unreadable(folder: str, cause):
-    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-    return make_error(
-        "user",
-        "NB0212",
-        "the Hugging Face folder cannot be used",
-        where=f"{HUGGING_FACE_PREFIX}{folder}",
-        expected="config.json of a model type that transformers knows; to run it, its weights too",
-        actual=(lines[0] if lines else type(cause).__name__)[:200],
-        fix="save the model with model.save_pretrained(DIR), or plan it through file.py:function",
-    )
-
-
-def _unsupported_folder(folder: str, config, reason: str):
-    return _unreadable(folder, f"{reason} ({type(config).__name__})")
-
-
-def _llama_7b():
-    from transformers import LlamaConfig
-
-    # The defaults of LlamaConfig are LLaMA-7B's sizes; they are spelled out so that no release changes them.
-    return LlamaConfig(
-        vocab_size=32000,
-        hidden_size=4096,
-        intermediate_size=11008,
-        num_hidden_layers=32,
-        num_attention_heads=32,
-        num_key_value_heads=32,
-        max_position_embeddings=2048,
-        architectures=["LlamaForCausalLM"],
-    )
-
-
-def _gptj_6b():
-    from transformers import GPTJConfig
-
-    return GPTJConfig(
-        vocab_size=50400,
-        n_positions=2048,
-        n_embd=4096,
-        n_layer=28,
-        n_head=16,
-        rotary_dim=64,
-        architectures=["GPTJForCausalLM"],
-    )
-
-
-def _bert_base():
-    from transformers import BertConfig
-
-    return BertConfig(
-        vocab_size=30522,
-        hidden_size=768,
-        num_hidden_layers=12,
-        num_attention_heads=12,
-        intermediate_size=3072,
-        max_position_embeddings=512,
-    )
-
-
-def _resnet_50():
-    from transformers import ResNetConfig
-
-    return ResNetConfig(depths=[3, 4, 6, 3], hidden_sizes=[256, 512, 1024, 2048], num_labels=1000)
-
-
-_CONFIGURATIONS = {"llama-7b": _llama_7b, "gptj-6b": _gptj_6b, "bert-base": _bert_base, "resnet-50": _resnet_50}
 
 
 def cache_keyword(model) -> str:

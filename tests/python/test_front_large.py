@@ -9,7 +9,7 @@ import nearbank
 import pytest
 import torch
 from conftest import has_core
-from nearbank import comparison, graph_cache, large_models, specs
+from nearbank import comparison, graph_cache, large_models, model_configurations, specs
 from nearbank.capture import capture
 from nearbank.errors import UserError
 from nearbank.large_models import Size
@@ -51,7 +51,7 @@ def narrow(monkeypatch, tmp_path):
         return ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], num_labels=5)
 
     narrow_ones = {"llama-7b": llama, "gptj-6b": gptj, "bert-base": bert, "resnet-50": resnet}
-    monkeypatch.setattr(large_models, "_CONFIGURATIONS", narrow_ones)
+    monkeypatch.setattr(model_configurations, "BUILT_IN", narrow_ones)
     monkeypatch.setenv("NEARBANK_HOME", str(tmp_path / "home"))
 
 
@@ -170,7 +170,7 @@ def test_hugging_face_folders_are_planned_and_run(fake_core, tmp_path):
 
     folder = tmp_path / "model"
     torch.manual_seed(1)
-    saved = LlamaForCausalLM(large_models._CONFIGURATIONS["llama-7b"]())
+    saved = LlamaForCausalLM(model_configurations.BUILT_IN["llama-7b"]())
     saved.save_pretrained(folder)
     entry = nearbank.run(f"hf:{folder}", tokens=8, threads=1).runs[0]
     assert entry["summary"]["maxAbsError"]["value"] <= entry["summary"]["errorBound"]["value"]
@@ -240,12 +240,11 @@ def test_a_stored_graph_is_placed_like_a_fresh_one(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not has_core(), reason="needs the compiled extension")
 @pytest.mark.parametrize("spec", ["llama-7b", "gptj-6b"])
-def test_a_whole_model_is_planned_in_little_memory(spec, monkeypatch):
-    import importlib
+def test_a_whole_model_is_planned_in_little_memory(spec, monkeypatch, tmp_path):
     import resource
 
     monkeypatch.undo()
-    importlib.reload(large_models)
+    monkeypatch.setenv("NEARBANK_HOME", str(tmp_path))
     entry = nearbank.plan(spec).runs[0]
     assert entry["eagerOps"] == []
     assert entry["summary"]["numNests"] > 500

@@ -88,7 +88,9 @@ class CompiledPiece:
             base, is_own = data.view(_DTYPES[output["elementType"]]), True
         else:
             base, is_own = tensors[output["argumentIndex"]].view(-1), False
-        view = base.as_strided(output["sizes"], output["strides"], output.get("elementOffset", 0))
+        # An argument may be a part of a larger tensor.
+        offset = base.storage_offset() + output.get("elementOffset", 0)
+        view = base.as_strided(output["sizes"], output["strides"], offset)
         # A functional graph's result never aliases an argument.
         return view if is_own else view.clone()
 

@@ -259,6 +259,8 @@ def test_a_functional_result_never_aliases_an_argument():
     assert view.tolist() == [1.0, 3.0, 5.0]
     view.zero_()
     assert argument.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    part = torch.arange(10.0)[4:]
+    assert CompiledPiece._output(layout, [part], []).tolist() == [5.0, 7.0, 9.0]
 
 
 def test_importing_torch_is_enough():

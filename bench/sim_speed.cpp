@@ -37,13 +37,19 @@ int main(int argc, char **argv) {
     a[i] = static_cast<float>(i * 7919 % 1000) / 500 - 1;
     b[i] = static_cast<float>(i * 104729 % 1000) / 500 - 1;
   }
-  const sim::GuestRegion regions[] = {{0x10000000, a.data(), elements * 4, false}, {0x20000000, b.data(), elements * 4, false}, {0x30000000, c.data(), elements * 4, true}};
+  const sim::GuestRegion regions[] = {{0x10000000, a.data(), elements * 4, false},
+                                      {0x20000000, b.data(), elements * 4, false},
+                                      {0x30000000, c.data(), elements * 4, true}};
   const uint64_t operands[] = {0x10000000, 0x20000000, 0x30000000};
-  const Case cases[] = {{"matmul", bench::matmulText, 96}, {"addRelu", bench::addReluText, 4096}, {"softmax", bench::softmaxText, 1024}, {"transpose", bench::transposeText, 1024}};
+  const Case cases[] = {{"matmul", bench::matmulText, 96},
+                        {"addRelu", bench::addReluText, 4096},
+                        {"softmax", bench::softmaxText, 1024},
+                        {"transpose", bench::transposeText, 1024}};
 
   MachineConfig machine; // the defaults are those of a 64-core stack of 32 vaults
   sim::NmcMachine simulator(machine, 1);
-  std::printf("%-10s %14s %12s %10s %12s %12s\n", "kernel", "instructions", "core cycles", "L1D miss", "MIPS best", "MIPS worst");
+  std::printf("%-10s %14s %12s %10s %12s %12s\n", "kernel", "instructions", "core cycles", "L1D miss", "MIPS best",
+              "MIPS worst");
   double logSum = 0;
   for (const Case &test : cases) {
     std::vector<std::byte> elf = sim::encode::elfOf(test.text);
@@ -55,8 +61,8 @@ int main(int argc, char **argv) {
       double mips = static_cast<double>(stats.instructions) / 1e6 / (processSeconds() - start);
       best = std::max(best, mips), worst = std::min(worst, mips);
     }
-    std::printf("%-10s %14llu %12llu %9.2f%% %12.1f %12.1f\n", test.name, static_cast<unsigned long long>(stats.instructions),
-                static_cast<unsigned long long>(stats.coreCycles),
+    std::printf("%-10s %14llu %12llu %9.2f%% %12.1f %12.1f\n", test.name,
+                static_cast<unsigned long long>(stats.instructions), static_cast<unsigned long long>(stats.coreCycles),
                 100.0 * static_cast<double>(stats.l1dMisses) / static_cast<double>(stats.l1dAccesses), best, worst);
     logSum += std::log(best);
   }

@@ -4,7 +4,6 @@
 #include "compiler/driver/Documents.h"
 #include "runtime/Error.h"
 
-
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -94,12 +93,16 @@ private:
   std::unique_ptr<driver::CompiledProgram> compiled_;
 };
 
-
 std::string showMachine(const std::string &name, const std::string &sets) {
-  MachineConfig machine = loadMachine(name, machineFolder(), overridesOf(sets.empty() ? Json::array() : Json::parse(sets)));
+  MachineConfig machine =
+      loadMachine(name, machineFolder(), overridesOf(sets.empty() ? Json::array() : Json::parse(sets)));
   Json values = Json::array();
   for (const MachineValue &value : machine.values)
-    values.push_back({{"path", value.path}, {"value", value.value}, {"unit", value.unit}, {"source", value.source}, {"layer", value.layer}});
+    values.push_back({{"path", value.path},
+                      {"value", value.value},
+                      {"unit", value.unit},
+                      {"source", value.source},
+                      {"layer", value.layer}});
   return Json{{"name", machine.name}, {"kind", machine.kind}, {"file", machine.file}, {"values", values}}.dump();
 }
 

@@ -22,8 +22,8 @@ struct PimTiming {
   uint64_t dramBytes = 0;
   uint64_t l1dAccesses = 0, l1dMisses = 0;
   int64_t coresUsed = 0;
-  bool isSampled = false;        ///< timeNs is an estimate from windows of the tasks.
-  double lowNs = 0, highNs = 0;  ///< Sampled only: 95 % confidence interval of timeNs.
+  bool isSampled = false;                               ///< timeNs is an estimate from windows of the tasks.
+  double lowNs = 0, highNs = 0;                         ///< Sampled only: 95 % confidence interval of timeNs.
   std::vector<std::pair<std::string, double>> counters; ///< Further statistics by name, for the report.
 };
 

@@ -34,16 +34,17 @@ struct BufferInfo {
   ElementType elementType = ElementType::F32;
   std::optional<uint32_t> argumentIndex; ///< For Input and Parameter: position in the argument list.
   std::vector<std::byte> constantData;   ///< For Constant only.
-  /// Input whose indices address other buffers: data class of the profile ("uniform", "arange", ...); empty for plain data.
+  /// Input whose indices address other buffers: data class of the profile ("uniform", "arange", ...); empty for plain
+  /// data.
   std::string indexClass;
 };
 
 /// One pointer that a nest receives. Byte ranges are conservative spans of what may be touched.
 struct NestOperand {
-  uint32_t buffer = 0;      ///< Index into Program::buffers.
-  uint64_t byteOffset = 0;  ///< Offset of the pointer the kernel receives.
-  uint64_t spanBegin = 0;   ///< First byte of the buffer that may be touched.
-  uint64_t spanEnd = 0;     ///< One past the last byte that may be touched.
+  uint32_t buffer = 0;        ///< Index into Program::buffers.
+  uint64_t byteOffset = 0;    ///< Offset of the pointer the kernel receives.
+  uint64_t spanBegin = 0;     ///< First byte of the buffer that may be touched.
+  uint64_t spanEnd = 0;       ///< One past the last byte that may be touched.
   uint64_t distinctBytes = 0; ///< Bytes that are really touched when every iteration runs.
   bool reads = false;
   bool writes = false;
@@ -51,30 +52,31 @@ struct NestOperand {
 
 /// Operation counts of one execution of a nest, over all its iterations, from its IR.
 struct OperationCounts {
-  double floatOps = 0;          ///< Floating-point add, sub, mul, compare, min, max, neg, select; an FMA counts two.
-  double divisions = 0;         ///< Floating-point divisions and square roots.
-  double transcendentals = 0;   ///< exp, log, erf, tanh, sin, cos, pow, before polynomial expansion.
-  double integerOps = 0;        ///< Integer and index arithmetic of the body (address arithmetic excluded).
-  double conversions = 0;       ///< Casts between types.
-  double loads = 0;             ///< Element loads of the body.
-  double stores = 0;            ///< Element stores.
+  double floatOps = 0;        ///< Floating-point add, sub, mul, compare, min, max, neg, select; an FMA counts two.
+  double divisions = 0;       ///< Floating-point divisions and square roots.
+  double transcendentals = 0; ///< exp, log, erf, tanh, sin, cos, pow, before polynomial expansion.
+  double integerOps = 0;      ///< Integer and index arithmetic of the body (address arithmetic excluded).
+  double conversions = 0;     ///< Casts between types.
+  double loads = 0;           ///< Element loads of the body.
+  double stores = 0;          ///< Element stores.
   /// Sum of all arithmetic, the "operations" of PL-1.
   double total() const { return floatOps + divisions + transcendentals + integerOps + conversions; }
 };
 
 /// What the IR tells about a nest.
 struct NestFacts {
-  std::string kind; ///< "contraction", "elementwise", "reduction", "copy", "transpose", "fill", "gather", "convolution", "pooling", "scan", "scatter", "scalar", "general".
+  std::string kind; ///< "contraction", "elementwise", "reduction", "copy", "transpose", "fill", "gather",
+                    ///< "convolution", "pooling", "scan", "scatter", "scalar", "general".
   std::vector<int64_t> tripCounts;
   std::vector<std::string> iteratorTypes; ///< "parallel" or "reduction", one per trip count.
-  int64_t iterations = 1;     ///< Product of all trip counts.
-  int64_t parallelExtent = 1; ///< Product of the parallel trip counts.
+  int64_t iterations = 1;                 ///< Product of all trip counts.
+  int64_t parallelExtent = 1;             ///< Product of the parallel trip counts.
   OperationCounts operations;
-  double bytesRead = 0;    ///< Distinct bytes read (each operand counted once).
-  double bytesWritten = 0; ///< Distinct bytes written.
+  double bytesRead = 0;                ///< Distinct bytes read (each operand counted once).
+  double bytesWritten = 0;             ///< Distinct bytes written.
   std::vector<std::string> accessMaps; ///< Affine maps, one per operand, printed by MLIR.
   bool hasReduction = false;
-  bool isDataDependent = false; ///< Addresses depend on loaded values.
+  bool isDataDependent = false;               ///< Addresses depend on loaded values.
   ElementType computeType = ElementType::F32; ///< Type of the main arithmetic.
   /// By operand number: exclusive upper bound of integer operands that index other operands.
   std::map<uint32_t, int64_t> indexBounds;
@@ -95,7 +97,7 @@ struct NestKernel {
 
 /// One execution of a kernel in program order.
 struct NestInstance {
-  std::string id; ///< "n0", "n1", ... in program order.
+  std::string id;      ///< "n0", "n1", ... in program order.
   uint32_t kernel = 0; ///< Index into Program::kernels.
   std::vector<NestOperand> operands;
   std::string source;     ///< "model.py:41", or empty when PyTorch gave none.

@@ -58,13 +58,13 @@ void multiply(const T *lhs, const T *rhs, T *out, int64_t m, int64_t n, int64_t 
 } // namespace
 
 void nearbankGemmF32(const float *lhs, const float *rhs, float *out, int64_t m, int64_t n, int64_t k,
-                     int64_t lhsStrideM, int64_t lhsStrideK, int64_t rhsStrideK, int64_t rhsStrideN,
-                     int64_t outStrideM, int64_t accumulates) {
+                     int64_t lhsStrideM, int64_t lhsStrideK, int64_t rhsStrideK, int64_t rhsStrideN, int64_t outStrideM,
+                     int64_t accumulates) {
   multiply(lhs, rhs, out, m, n, k, lhsStrideM, lhsStrideK, rhsStrideK, rhsStrideN, outStrideM, accumulates);
 }
 
 void nearbankGemmF64(const double *lhs, const double *rhs, double *out, int64_t m, int64_t n, int64_t k,
-                     int64_t lhsStrideM, int64_t lhsStrideK, int64_t rhsStrideK, int64_t rhsStrideN,
-                     int64_t outStrideM, int64_t accumulates) {
+                     int64_t lhsStrideM, int64_t lhsStrideK, int64_t rhsStrideK, int64_t rhsStrideN, int64_t outStrideM,
+                     int64_t accumulates) {
   multiply(lhs, rhs, out, m, n, k, lhsStrideM, lhsStrideK, rhsStrideK, rhsStrideN, outStrideM, accumulates);
 }

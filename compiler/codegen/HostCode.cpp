@@ -119,8 +119,8 @@ void HostCode::add(std::unique_ptr<LoweredKernels> lowered, Target target) {
     library = &*created;
     if (llvm::Error error = library->define(llvm::orc::absoluteSymbols(runtimeSymbols(*impl_->jit))))
       throw codeError("runtime symbols", std::move(error));
-    auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
-        impl_->jit->getDataLayout().getGlobalPrefix());
+    auto process =
+        llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(impl_->jit->getDataLayout().getGlobalPrefix());
     if (!process)
       throw codeError("process symbols", process.takeError());
     library->addGenerator(std::move(*process));

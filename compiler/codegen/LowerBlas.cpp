@@ -61,8 +61,10 @@ private:
     int64_t length = splitsRows ? rows_ : ranges_[product_.nDim];
     int64_t piece = std::max<int64_t>(shortestBlasPiece, llvm::alignTo(llvm::divideCeil(length, blasPieces), 16));
     Value limit = constant(length), size = constant(piece);
-    Value first = arith::MinUIOp::create(builder_, loc_, arith::MulIOp::create(builder_, loc_, arguments_.begin, size), limit);
-    Value last = arith::MinUIOp::create(builder_, loc_, arith::MulIOp::create(builder_, loc_, arguments_.end, size), limit);
+    Value first =
+        arith::MinUIOp::create(builder_, loc_, arith::MulIOp::create(builder_, loc_, arguments_.begin, size), limit);
+    Value last =
+        arith::MinUIOp::create(builder_, loc_, arith::MulIOp::create(builder_, loc_, arguments_.end, size), limit);
     Value count = arith::SubIOp::create(builder_, loc_, last, first);
     unsigned dim = splitsRows ? product_.mDim : product_.nDim;
     SmallVector<Value> offsets;
@@ -102,10 +104,18 @@ private:
       func::FuncOp::create(builder_, loc_, name, builder_.getFunctionType(types, {})).setPrivate();
     }
     int64_t outStride = product_.isRowVector ? ranges_[product_.nDim] : product_.outStrideM;
-    SmallVector<Value> values = {address(0, offsets[0]), address(1, offsets[1]), address(2, offsets[2]), rows, columns,
-                                 constant(ranges_[product_.kDim]), constant(product_.lhsStrideM),
-                                 constant(product_.lhsStrideK), constant(product_.rhsStrideK),
-                                 constant(product_.rhsStrideN), constant(outStride), constant(arguments_.accumulates)};
+    SmallVector<Value> values = {address(0, offsets[0]),
+                                 address(1, offsets[1]),
+                                 address(2, offsets[2]),
+                                 rows,
+                                 columns,
+                                 constant(ranges_[product_.kDim]),
+                                 constant(product_.lhsStrideM),
+                                 constant(product_.lhsStrideK),
+                                 constant(product_.rhsStrideK),
+                                 constant(product_.rhsStrideN),
+                                 constant(outStride),
+                                 constant(arguments_.accumulates)};
     func::CallOp::create(builder_, loc_, name, TypeRange(), values);
   }
 
@@ -120,7 +130,8 @@ private:
 
 } // namespace
 
-int64_t emitBlas(OpBuilder &builder, linalg::GenericOp op, const MatrixProduct &product, const BlasArguments &arguments) {
+int64_t emitBlas(OpBuilder &builder, linalg::GenericOp op, const MatrixProduct &product,
+                 const BlasArguments &arguments) {
   return BlasEmitter(builder, op, product, arguments).emit();
 }
 

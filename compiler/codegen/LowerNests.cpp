@@ -323,9 +323,9 @@ private:
     for (cf::AssertOp assertion : assertions) {
       OpBuilder builder(assertion);
       Location loc = assertion.getLoc();
-      Value code = arith::SelectOp::create(builder, loc, assertion.getArg(),
-                                           arith::ConstantIntOp::create(builder, loc, 0, 64),
-                                           arith::ConstantIntOp::create(builder, loc, 1, 64));
+      Value code =
+          arith::SelectOp::create(builder, loc, assertion.getArg(), arith::ConstantIntOp::create(builder, loc, 0, 64),
+                                  arith::ConstantIntOp::create(builder, loc, 1, 64));
       Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
       Value old = memref::LoadOp::create(builder, loc, status_, zero);
       memref::StoreOp::create(builder, loc, arith::OrIOp::create(builder, loc, old, code), status_, zero);

@@ -26,7 +26,8 @@ std::string entryName(const std::string &kernel) { return "nearbank_entry_" + ke
 /// value, which rounding functions contain, and x86 has no conversions at all.
 static bool expandsBfloat(ModuleOp module, Target target) {
   WalkResult walk = module.walk([](Operation *op) {
-    bool copiesSign = isa<math::RoundOp, math::RoundEvenOp, math::CeilOp, math::FloorOp, math::TruncOp, math::CopySignOp>(op);
+    bool copiesSign =
+        isa<math::RoundOp, math::RoundEvenOp, math::CeilOp, math::FloorOp, math::TruncOp, math::CopySignOp>(op);
     return copiesSign ? WalkResult::interrupt() : WalkResult::advance();
   });
   return target != Target::Pim || walk.wasInterrupted();

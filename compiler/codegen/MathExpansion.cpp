@@ -44,15 +44,16 @@ public:
     RewritePatternSet simplify(context);
     populateMathAlgebraicSimplificationPatterns(simplify);
     simplify.add<ExpandRsqrt>(context);
-    math::populateExpansionPatterns(simplify, {"powf", "exp2f", "fpowi", "sinh", "cosh", "tan", "asinh", "acosh", "atanh"});
+    math::populateExpansionPatterns(simplify,
+                                    {"powf", "exp2f", "fpowi", "sinh", "cosh", "tan", "asinh", "acosh", "atanh"});
     if (expandsRounding_)
       math::populateExpansionPatterns(simplify, {"ceil", "ceilf", "round", "roundf", "roundeven"});
     if (failed(applyPatternsGreedily(getOperation(), std::move(simplify))))
       return signalPassFailure();
     RewritePatternSet approximate(context);
-    static constexpr StringRef names[] = {"math.atan", "math.atan2", "math.tanh", "math.log",   "math.log2", "math.log1p",
-                                          "math.erf",  "math.erfc",  "math.exp",  "math.expm1", "math.cbrt", "math.sin",
-                                          "math.cos",  "math.asin",  "math.acos"};
+    static constexpr StringRef names[] = {"math.atan",  "math.atan2", "math.tanh", "math.log",  "math.log2",
+                                          "math.log1p", "math.erf",   "math.erfc", "math.exp",  "math.expm1",
+                                          "math.cbrt",  "math.sin",   "math.cos",  "math.asin", "math.acos"};
     // Double precision keeps the C library's functions: the polynomials are made for f32.
     bool hasDouble = false;
     getOperation().walk([&](Operation *op) {

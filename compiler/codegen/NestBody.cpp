@@ -26,8 +26,8 @@ SmallVector<Value> NestBody::indices(OpBuilder &builder, Location loc, unsigned 
       continue;
     }
     SmallVector<OpFoldResult> operands(loops.begin(), loops.end());
-    OpFoldResult folded = affine::makeComposedFoldedAffineApply(
-        builder, loc, AffineMap::get(map.getNumDims(), 0, expr), operands);
+    OpFoldResult folded =
+        affine::makeComposedFoldedAffineApply(builder, loc, AffineMap::get(map.getNumDims(), 0, expr), operands);
     result.push_back(getValueOrCreateConstantIndexOp(builder, loc, folded));
   }
   return result;

@@ -34,9 +34,9 @@ static std::unique_ptr<llvm::TargetMachine> createPimMachine(std::string &failur
     return nullptr;
   llvm::TargetOptions options;
   options.MCOptions.ABIName = "lp64d";
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, "generic-rv64", pimFeatures, options, llvm::Reloc::Static,
-                                  llvm::CodeModel::Medium, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, "generic-rv64", pimFeatures, options,
+                                                                          llvm::Reloc::Static, llvm::CodeModel::Medium,
+                                                                          llvm::CodeGenOptLevel::Aggressive));
 }
 
 PimKernel compilePim(LoweredKernels &lowered, const std::string &kernel, std::string &failure) {

@@ -66,8 +66,8 @@ std::vector<std::byte> linkRiscv(llvm::StringRef object, const std::string &entr
   std::string entryFlag = "--entry=" + entry;
   std::string messages;
   llvm::SmallVector<const char *> arguments = {
-      "ld.lld", "-m",      "elf64lriscv",         "--static",        "--no-relax", "--gc-sections",
-      "-z",     "norelro", "--image-base=0x10000", entryFlag.c_str(), "-o",         output.c_str(),
+      "ld.lld",     "-m",      "elf64lriscv",          "--static",        "--no-relax", "--gc-sections",
+      "-z",         "norelro", "--image-base=0x10000", entryFlag.c_str(), "-o",         output.c_str(),
       input.c_str()};
   for (const char *library : cLibraries)
     if (llvm::sys::fs::exists(library))

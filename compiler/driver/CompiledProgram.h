@@ -28,11 +28,11 @@ struct CompileOptions {
 
 struct PlanOptions {
   std::string policy = "two-stage";
-  std::string database;             ///< Path of the profile database; empty keeps profiles in memory only.
-  int threads = 0;                  ///< Host threads; 0 means all.
+  std::string database; ///< Path of the profile database; empty keeps profiles in memory only.
+  int threads = 0;      ///< Host threads; 0 means all.
   std::vector<std::string> pins, forbids;
-  bool simulates = false;           ///< Simulate each distinct kernel once on scratch data.
-  bool samples = false;             ///< Estimate long simulations from windows of their tasks.
+  bool simulates = false; ///< Simulate each distinct kernel once on scratch data.
+  bool samples = false;   ///< Estimate long simulations from windows of their tasks.
   /// Called before each kernel is profiled or simulated: stage, kernels done, kernels in all. Returning false
   /// stops the plan; what was profiled so far stays in the database.
   std::function<bool(const std::string &stage, int64_t done, int64_t all)> progress;
@@ -41,11 +41,11 @@ struct PlanOptions {
 /// What planning found, beside the placement itself.
 struct Plan {
   PlanOptions options;
-  std::vector<profile::NestProfile> profiles;  ///< By kernel index; empty key when not profiled.
+  std::vector<profile::NestProfile> profiles; ///< By kernel index; empty key when not profiled.
   placement::PlacementResult placement;
-  std::vector<Site> sites;                     ///< By nest index.
+  std::vector<Site> sites; ///< By nest index.
   std::vector<CrossingRecord> crossings;
-  std::vector<CollectedRemark> remarks;        ///< One per nest, in program order.
+  std::vector<CollectedRemark> remarks;            ///< One per nest, in program order.
   std::vector<std::optional<PimTiming>> simulated; ///< By kernel index; on scratch data.
   int64_t profiledKernels = 0, reusedKernels = 0;
   std::string databaseMessage;
@@ -68,8 +68,8 @@ public:
   /// Runs the program once as last planned. Without simulation, nests placed on PIM run as host code and the record
   /// says so: their times are then no PIM times.
   struct ExecuteOptions {
-    int threads = 0;               ///< Host threads; 0 means all.
-    bool simulates = true;         ///< Execute PIM nests on the simulator.
+    int threads = 0;                ///< Host threads; 0 means all.
+    bool simulates = true;          ///< Execute PIM nests on the simulator.
     bool poisonsPimOutputs = false; ///< Tests: overwrite what PIM nests write before they run.
   };
   RunRecord execute(const std::vector<void *> &arguments, const std::vector<void *> &outputs,

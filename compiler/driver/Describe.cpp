@@ -72,7 +72,8 @@ std::string describeJson(const Program &program) {
   }
   document["kernels"] = Json::array();
   for (const NestKernel &kernel : program.kernels)
-    document["kernels"].push_back({{"key", kernel.key}, {"name", kernel.name}, {"kind", kernel.facts.kind}, {"text", kernel.text}});
+    document["kernels"].push_back(
+        {{"key", kernel.key}, {"name", kernel.name}, {"kind", kernel.facts.kind}, {"text", kernel.text}});
   document["nests"] = Json::array();
   for (const NestInstance &nest : program.nests)
     document["nests"].push_back({{"id", nest.id},

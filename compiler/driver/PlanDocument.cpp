@@ -64,11 +64,12 @@ static Json profileJson(const profile::NestProfile &profile, const NestFacts &fa
 static Json crossingsJson(const Program &program, const std::vector<CrossingRecord> &crossings) {
   Json result = Json::array();
   for (const CrossingRecord &crossing : crossings)
-    result.push_back({{"nest", crossing.nest < program.nests.size() ? Json(program.nests[crossing.nest].id) : Json(nullptr)},
-                      {"kind", crossing.kind},
-                      {"buffer", crossing.buffer >= 0 ? Json(program.buffers[crossing.buffer].name) : Json(nullptr)},
-                      {"bytes", crossing.bytes},
-                      {"time", quantity(crossing.timeNs, "ns", "modelled")}});
+    result.push_back(
+        {{"nest", crossing.nest < program.nests.size() ? Json(program.nests[crossing.nest].id) : Json(nullptr)},
+         {"kind", crossing.kind},
+         {"buffer", crossing.buffer >= 0 ? Json(program.buffers[crossing.buffer].name) : Json(nullptr)},
+         {"bytes", crossing.bytes},
+         {"time", quantity(crossing.timeNs, "ns", "modelled")}});
   return result;
 }
 
@@ -178,10 +179,11 @@ std::string runJson(const Program &program, const RunRecord &record) {
   Json document = {{"launches", Json::array()}};
   for (const LaunchRecord &launch : record.launches) {
     bool isOnPim = launch.site == Site::Pim;
-    Json entry = {{"nest", program.nests[launch.nest].id},
-                  {"site", isOnPim ? "pim" : "host"},
-                  {"time", isOnPim ? quantity(launch.pim.timeNs, "ns", "simulated") : quantity(launch.hostNs, "ns", "measured")},
-                  {"wallTime", quantity(launch.wallNs, "ns", "measured")}};
+    Json entry = {
+        {"nest", program.nests[launch.nest].id},
+        {"site", isOnPim ? "pim" : "host"},
+        {"time", isOnPim ? quantity(launch.pim.timeNs, "ns", "simulated") : quantity(launch.hostNs, "ns", "measured")},
+        {"wallTime", quantity(launch.wallNs, "ns", "measured")}};
     if (isOnPim) {
       entry["instructions"] = launch.pim.instructions;
       entry["coreCycles"] = launch.pim.coreCycles;

@@ -103,7 +103,8 @@ private:
   LogicalResult addConstant(memref::GetGlobalOp op) {
     auto global = module_.lookupSymbol<memref::GlobalOp>(op.getName());
     auto value = dyn_cast_or_null<ElementsAttr>(global.getConstantInitValue());
-    FailureOr<uint32_t> index = addBuffer(op.getResult(), BufferKind::Constant, "const" + std::to_string(numConstants_++));
+    FailureOr<uint32_t> index =
+        addBuffer(op.getResult(), BufferKind::Constant, "const" + std::to_string(numConstants_++));
     if (failed(index) || !value)
       return failure();
     BufferInfo &buffer = program_.buffers[*index];
@@ -173,7 +174,8 @@ private:
 
   FailureOr<NestOperand> describeOperand(func::FuncOp kernel, unsigned position, Value view) {
     // The call site casts the view to a type with a free offset; the view itself has the static one.
-    if (auto cast = view.getDefiningOp<memref::CastOp>(); cast && failed(staticLayout(mlir::cast<MemRefType>(view.getType()))))
+    if (auto cast = view.getDefiningOp<memref::CastOp>();
+        cast && failed(staticLayout(mlir::cast<MemRefType>(view.getType()))))
       view = cast.getSource();
     auto type = cast<MemRefType>(view.getType());
     FailureOr<StaticLayout> layout = staticLayout(type);

@@ -11,9 +11,9 @@ namespace nearbank::loopnest {
 
 struct ExtractOptions {
   std::string name;
-  std::set<uint32_t> parameters;                 ///< Argument indices that are model parameters.
-  std::vector<std::string> argumentNames;        ///< May be shorter than the argument list.
-  std::map<uint32_t, std::string> indexClasses;  ///< Data class of index arguments.
+  std::set<uint32_t> parameters;                ///< Argument indices that are model parameters.
+  std::vector<std::string> argumentNames;       ///< May be shorter than the argument list.
+  std::map<uint32_t, std::string> indexClasses; ///< Data class of index arguments.
 };
 
 /// Builds the program of a module that LiftNests has processed; fails with diagnostics on what cannot be represented.

@@ -24,9 +24,7 @@ bool isPureMovement(linalg::GenericOp op) {
 }
 
 /// True when the body reads memory at computed addresses; fusing it would repeat the bounds checks.
-bool isGather(linalg::GenericOp op) {
-  return !op.getBody()->getOps<tensor::ExtractOp>().empty();
-}
+bool isGather(linalg::GenericOp op) { return !op.getBody()->getOps<tensor::ExtractOp>().empty(); }
 
 /// How often each element of the operand is used per element of the iteration space: 1 when its map covers
 /// every loop of extent above one.
@@ -69,9 +67,8 @@ bool shouldMoveReshape(OpOperand *operand) {
   // Bubbling past one operation only pays when a further parallel operation stands on the other side.
   if (isParallel(producer))
     return llvm::any_of(operand->getOwner()->getUsers(), isParallel);
-  return isParallel(operand->getOwner()) && llvm::any_of(producer->getOperands(), [&](Value value) {
-    return isParallel(value.getDefiningOp());
-  });
+  return isParallel(operand->getOwner()) &&
+         llvm::any_of(producer->getOperands(), [&](Value value) { return isParallel(value.getDefiningOp()); });
 }
 
 struct FuseNests : impl::FuseNestsPassBase<FuseNests> {

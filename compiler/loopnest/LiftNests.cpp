@@ -53,11 +53,9 @@ LogicalResult generalizeBufferOperations(func::FuncOp main) {
       auto rank = cast<MemRefType>(to.getType()).getRank();
       AffineMap identity = rewriter.getMultiDimIdentityMap(rank);
       SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
-      linalg::GenericOp::create(rewriter, copy.getLoc(), ValueRange{from}, ValueRange{to},
-                                ArrayRef<AffineMap>{identity, identity}, iterators,
-                                [](OpBuilder &nested, Location loc, ValueRange args) {
-                                  linalg::YieldOp::create(nested, loc, args[0]);
-                                });
+      linalg::GenericOp::create(
+          rewriter, copy.getLoc(), ValueRange{from}, ValueRange{to}, ArrayRef<AffineMap>{identity, identity}, iterators,
+          [](OpBuilder &nested, Location loc, ValueRange args) { linalg::YieldOp::create(nested, loc, args[0]); });
       rewriter.eraseOp(copy);
     } else if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op); linalgOp && !isa<linalg::GenericOp>(op)) {
       if (failed(linalg::generalizeNamedOp(rewriter, linalgOp)))
@@ -198,8 +196,8 @@ private:
     OpBuilder builder(op);
     SmallVector<Value> arguments;
     for (auto [view, type] : llvm::zip(outliner.operands(), kernel.getArgumentTypes()))
-      arguments.push_back(view.getType() == type ? view
-                                                 : memref::CastOp::create(builder, op->getLoc(), type, view).getResult());
+      arguments.push_back(
+          view.getType() == type ? view : memref::CastOp::create(builder, op->getLoc(), type, view).getResult());
     auto call = func::CallOp::create(builder, op->getLoc(), kernel, arguments);
     call->setAttr(idAttr, builder.getStringAttr("n" + std::to_string(numNests_++)));
     op->erase();

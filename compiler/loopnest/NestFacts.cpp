@@ -55,8 +55,8 @@ static void countOperation(Operation *op, double times, OperationCounts &counts)
   else if (isa<arith::DivFOp, arith::RemFOp, math::SqrtOp, math::RsqrtOp>(op))
     counts.divisions += times;
   else if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
-               arith::MinNumFOp, arith::NegFOp, arith::CmpFOp, math::AbsFOp, math::FloorOp, math::CeilOp,
-               math::RoundOp, math::RoundEvenOp, math::TruncOp, math::CopySignOp, math::FPowIOp>(op))
+               arith::MinNumFOp, arith::NegFOp, arith::CmpFOp, math::AbsFOp, math::FloorOp, math::CeilOp, math::RoundOp,
+               math::RoundEvenOp, math::TruncOp, math::CopySignOp, math::FPowIOp>(op))
     counts.floatOps += times;
   else if (isa<math::FmaOp>(op))
     counts.floatOps += 2 * times;
@@ -117,7 +117,7 @@ static std::string kindOf(linalg::GenericOp op) {
     });
     if (isWindowed)
       return linalg::isaConvolutionOpInterface(op) && !op.getBody()->getOps<arith::MulFOp>().empty() ? "convolution"
-                                                                                                       : "pooling";
+                                                                                                     : "pooling";
     return "reduction";
   }
   if (hasLoad)
@@ -129,7 +129,8 @@ static std::string kindOf(linalg::GenericOp op) {
     auto source = dyn_cast<MemRefType>(op.getDpsInputs()[forwarded.getArgNumber()].getType());
     if (!source)
       return "fill";
-    return op.getMatchingIndexingMap(op.getDpsInputOperand(forwarded.getArgNumber())).isIdentity() ? "copy" : "transpose";
+    return op.getMatchingIndexingMap(op.getDpsInputOperand(forwarded.getArgNumber())).isIdentity() ? "copy"
+                                                                                                   : "transpose";
   }
   return "elementwise";
 }
@@ -232,7 +233,8 @@ NestFacts computeFacts(func::FuncOp kernel) {
     });
     facts.kind = hasLoop ? "general" : "scalar";
   }
-  kernel.walk([&](memref::LoadOp load) { facts.isDataDependent |= load->getParentOfType<linalg::GenericOp>() != nullptr; });
+  kernel.walk(
+      [&](memref::LoadOp load) { facts.isDataDependent |= load->getParentOfType<linalg::GenericOp>() != nullptr; });
   for (BlockArgument argument : kernel.getArguments()) {
     auto type = cast<MemRefType>(argument.getType());
     if (!compute)

@@ -2,8 +2,8 @@
 // Passes that turn linalg on tensors into a program of outlined loop nests.
 #pragma once
 
-#include "mlir/Pass/Pass.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
 
 namespace nearbank::loopnest {
 

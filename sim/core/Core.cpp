@@ -10,7 +10,8 @@
 namespace nearbank::sim {
 
 Core::Core(const CoreParameters &p) : l1d(p.l1d, "l1d"), l1i_(p.l1i, "l1i"), map_(p.dram) {
-  if (p.l2) l2_.emplace(*p.l2, "l2");
+  if (p.l2)
+    l2_.emplace(*p.l2, "l2");
 }
 
 void Core::start(Translation &translation, const GuestMemory &memory, uint64_t pc, uint64_t haltPc) {
@@ -23,7 +24,8 @@ void Core::start(Translation &translation, const GuestMemory &memory, uint64_t p
   reservation = ~uint64_t{0};
   l1dMisses = l1iMisses = writebacks = splitAccesses = 0;
   l1d.reset(), l1i_.reset();
-  if (l2_) l2_->reset();
+  if (l2_)
+    l2_->reset();
   // Text no larger than the cache is contiguous and never evicts itself.
   textFitsL1i_ = translation.textBytes() + 2 * l1i_.lineBytes() <= l1i_.capacityBytes();
   fetched.clear();
@@ -39,7 +41,8 @@ void Core::start(Translation &translation, const GuestMemory &memory, uint64_t p
 }
 
 void Core::run(size_t eventLimit) {
-  if (state != CoreState::Ready) return;
+  if (state != CoreState::Ready)
+    return;
   eventLimit_ = eventLimit;
   coverBlocks();
   if (op == nullptr) { // first run
@@ -54,11 +57,13 @@ void Core::run(size_t eventLimit) {
   interpret(*this);
   softFlags |= hostFlags();
   std::fesetenv(&hostEnvironment);
-  if (state == CoreState::Halted) finish();
+  if (state == CoreState::Halted)
+    finish();
 }
 
 void Core::coverBlocks() {
-  if (fetched.size() < translation_->numBlocks()) fetched.resize(std::max<size_t>(64, translation_->numBlocks() * 2), 0);
+  if (fetched.size() < translation_->numBlocks())
+    fetched.resize(std::max<size_t>(64, translation_->numBlocks() * 2), 0);
 }
 
 void Core::finish() {
@@ -66,7 +71,8 @@ void Core::finish() {
   settle();
   auto flush = [&](uint64_t address) { evict({.state = address | 1}, cycle++); };
   l1d.forEachDirty(flush);
-  if (l2_) l2_->forEachDirty([&](uint64_t address) {
+  if (l2_)
+    l2_->forEachDirty([&](uint64_t address) {
       post(EventKind::Write, cycle++, address, 0);
       ++writebacks;
     });
@@ -75,7 +81,8 @@ void Core::finish() {
 
 void Core::settle() {
   constexpr uint64_t longest = uint64_t{1} << 31;
-  for (; cycle > longest; cycle -= longest) events_.push_back({static_cast<uint32_t>(longest), 0, 0, 0, 0, EventKind::Wait});
+  for (; cycle > longest; cycle -= longest)
+    events_.push_back({static_cast<uint32_t>(longest), 0, 0, 0, 0, EventKind::Wait});
 }
 
 void Core::post(EventKind kind, uint64_t gapCycles, uint64_t address, uint64_t drainCycles) {
@@ -85,7 +92,8 @@ void Core::post(EventKind kind, uint64_t gapCycles, uint64_t address, uint64_t d
 }
 
 void Core::evict(const CacheLine &victim, uint64_t gap) {
-  if (!victim.isDirty()) return;
+  if (!victim.isDirty())
+    return;
   if (l2_) {
     if (CacheLine *line = l2_->touch(victim.address())) {
       line->markDirty();
@@ -93,7 +101,8 @@ void Core::evict(const CacheLine &victim, uint64_t gap) {
     }
     CacheLine second;
     l2_->insert(victim.address(), second)->markDirty();
-    if (!second.isDirty()) return;
+    if (!second.isDirty())
+      return;
     post(EventKind::Write, gap, second.address(), 0);
   } else {
     post(EventKind::Write, gap, victim.address(), 0);
@@ -129,30 +138,38 @@ char *Core::access(uint64_t address, unsigned bytes, bool isStore, unsigned inde
   if (isOneLine && line != nullptr && (isStore ? line->storeTag : line->loadTag) == l1d.lineOf(address))
     return reinterpret_cast<char *>(address + static_cast<uint64_t>(line->hostDelta));
   const MemoryRange *range = findRange(address);
-  if (range == nullptr || range->end - address < bytes) return trap(TrapKind::AccessOutside, address, bytes), nullptr;
-  if (isStore && !range->isWritable) return trap(TrapKind::WriteToReadOnly, address, bytes), nullptr;
-  if (events_.size() >= eventLimit_) return nullptr;
+  if (range == nullptr || range->end - address < bytes)
+    return trap(TrapKind::AccessOutside, address, bytes), nullptr;
+  if (isStore && !range->isWritable)
+    return trap(TrapKind::WriteToReadOnly, address, bytes), nullptr;
+  if (events_.size() >= eventLimit_)
+    return nullptr;
   IssueTime at = timed->issueTimes[index];
   if (line == nullptr) {
     line = fill(address, index, at, *range);
     at = {0, 0};
   }
-  if (isStore) line->markDirty(), line->storeTag = line->loadTag;
+  if (isStore)
+    line->markDirty(), line->storeTag = line->loadTag;
   if (!isOneLine) {
     uint64_t last = address + bytes - 1;
     ++splitAccesses;
     line = l1d.touch(last);
-    if (line == nullptr) line = fill(last, index, at, *range);
-    if (isStore) line->markDirty(), line->storeTag = line->loadTag;
+    if (line == nullptr)
+      line = fill(last, index, at, *range);
+    if (isStore)
+      line->markDirty(), line->storeTag = line->loadTag;
   }
   return reinterpret_cast<char *>(address + static_cast<uint64_t>(range->hostDelta));
 }
 
 const MemoryRange *Core::findRange(uint64_t address) {
   for (const MemoryRange *range : recentRanges_)
-    if (range != nullptr && address >= range->begin && address < range->end) return range;
+    if (range != nullptr && address >= range->begin && address < range->end)
+      return range;
   const MemoryRange *range = memory_->find(address);
-  if (range != nullptr) recentRanges_[nextRecent_++ % recentRanges_.size()] = range;
+  if (range != nullptr)
+    recentRanges_[nextRecent_++ % recentRanges_.size()] = range;
   return range;
 }
 
@@ -176,7 +193,8 @@ void Core::fetch() {
   coverBlocks();
   Block &block = *timed->block;
   for (uint64_t line = l1i_.lineOf(block.pc); line < block.endPc; line += l1i_.lineBytes()) {
-    if (l1i_.touch(line) != nullptr) continue;
+    if (l1i_.touch(line) != nullptr)
+      continue;
     ++l1iMisses;
     settle();
     CacheLine victim;
@@ -185,7 +203,8 @@ void Core::fetch() {
     miss(line, cycle, drain, l1i_.hitCycles());
     timed = translation_->enter(block, 0);
   }
-  if (textFitsL1i_) fetched[block.id] = 1;
+  if (textFitsL1i_)
+    fetched[block.id] = 1;
 }
 
 TimedBlock *Core::follow(unsigned edge, uint64_t targetPc) {
@@ -195,7 +214,8 @@ TimedBlock *Core::follow(unsigned edge, uint64_t targetPc) {
     return nullptr;
   }
   TimedBlock *next = translation_->enter(targetPc, taken.state);
-  if (next == nullptr) return trap(TrapKind::JumpOutside, targetPc, 0), nullptr;
+  if (next == nullptr)
+    return trap(TrapKind::JumpOutside, targetPc, 0), nullptr;
   coverBlocks();
   return taken.next = next;
 }
@@ -213,10 +233,17 @@ bool Core::accessCsr(const MicroOp &o) {
   bool writes = true;
   uint32_t flags = (softFlags | hostFlags()) & 31, old = 0;
   switch (o.imm) {
-  case 1: old = flags; break;
-  case 2: old = roundingMode; break;
-  case 3: old = roundingMode << 5 | flags; break;
-  default: return trap(TrapKind::IllegalInstruction, 0, 0), false;
+  case 1:
+    old = flags;
+    break;
+  case 2:
+    old = roundingMode;
+    break;
+  case 3:
+    old = roundingMode << 5 | flags;
+    break;
+  default:
+    return trap(TrapKind::IllegalInstruction, 0, 0), false;
   }
   uint32_t value = static_cast<uint32_t>(operand);
   switch (instruction.opcode) {
@@ -230,11 +257,13 @@ bool Core::accessCsr(const MicroOp &o) {
     writes = isImmediate ? operand != 0 : instruction.rs1 != 0;
     value = old & ~value;
     break;
-  default: break;
+  default:
+    break;
   }
   if (writes) {
     uint32_t newMode = o.imm == 2 ? value & 7 : o.imm == 3 ? (value >> 5) & 7 : roundingMode;
-    if (newMode > 3) return trap(TrapKind::IllegalInstruction, 0, 0), false; // RMM and reserved modes
+    if (newMode > 3)
+      return trap(TrapKind::IllegalInstruction, 0, 0), false; // RMM and reserved modes
     if (o.imm != 2) {
       softFlags = value & 31;
       std::feclearexcept(FE_ALL_EXCEPT);

@@ -37,7 +37,14 @@ struct MemoryEvent {
 /// Why the interpreter returned.
 enum class CoreState : uint8_t { Idle, Ready, Halted, Trapped };
 
-enum class TrapKind : uint8_t { AccessOutside, WriteToReadOnly, IllegalInstruction, JumpOutside, EnvironmentCall, MisalignedAtomic };
+enum class TrapKind : uint8_t {
+  AccessOutside,
+  WriteToReadOnly,
+  IllegalInstruction,
+  JumpOutside,
+  EnvironmentCall,
+  MisalignedAtomic
+};
 
 struct Trap {
   TrapKind kind = TrapKind::IllegalInstruction;

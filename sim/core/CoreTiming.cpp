@@ -12,18 +12,23 @@ size_t indexOf(Unit unit) { return static_cast<size_t>(unit); }
 PipelineState stateAt(const std::array<uint64_t, numResources> &ready, uint64_t now) {
   PipelineState state;
   for (size_t r = 0; r < numResources; ++r)
-    if (ready[r] > now) state.emplace_back(static_cast<uint8_t>(r), static_cast<uint32_t>(ready[r] - now));
+    if (ready[r] > now)
+      state.emplace_back(static_cast<uint8_t>(r), static_cast<uint32_t>(ready[r] - now));
   return state;
 }
 
 uint8_t dividerOf(Unit unit) {
-  return unit == Unit::Div ? intDividerResource : unit == Unit::FDiv || unit == Unit::FSqrt ? floatDividerResource : discardRegister;
+  return unit == Unit::Div                           ? intDividerResource
+         : unit == Unit::FDiv || unit == Unit::FSqrt ? floatDividerResource
+                                                     : discardRegister;
 }
 
 } // namespace
 
 LatencyTable::LatencyTable(const CoreConfig &core, const CacheConfig &l1d) {
-  auto set = [&](Unit unit, int64_t value) { cycles[indexOf(unit)] = static_cast<uint32_t>(std::clamp<int64_t>(value, 1, 100000)); };
+  auto set = [&](Unit unit, int64_t value) {
+    cycles[indexOf(unit)] = static_cast<uint32_t>(std::clamp<int64_t>(value, 1, 100000));
+  };
   set(Unit::Alu, core.intAluCycles);
   set(Unit::Mul, core.intMulCycles);
   set(Unit::Div, core.intDivCycles);
@@ -42,7 +47,8 @@ LatencyTable::LatencyTable(const CoreConfig &core, const CacheConfig &l1d) {
 
 StateId StateTable::intern(const PipelineState &state) {
   auto [entry, isNew] = ids_.try_emplace(state, static_cast<StateId>(states_.size()));
-  if (isNew) states_.push_back(state);
+  if (isNew)
+    states_.push_back(state);
   return entry->second;
 }
 
@@ -59,14 +65,21 @@ RunTiming timeRun(std::span<const Instruction> instructions, const PipelineState
     uint64_t cycles = latency.of(instruction.opcode);
     uint8_t divider = dividerOf(info.unit), rd = instruction.rd;
     uint64_t issue = std::max(next, ready[instruction.rs1]);
-    if (info.format != Format::CsrImm) issue = std::max(issue, ready[instruction.rs2]);
+    if (info.format != Format::CsrImm)
+      issue = std::max(issue, ready[instruction.rs2]);
     issue = std::max(issue, ready[instruction.rs3]);
-    if (rd != discardRegister && ready[rd] > issue + cycles) issue = ready[rd] - cycles;
-    if (divider != discardRegister) issue = std::max(issue, ready[divider]);
-    issueTimes.push_back({static_cast<uint32_t>(issue), static_cast<uint32_t>(allReady > issue ? allReady - issue : 0)});
-    if (rd != discardRegister) ready[rd] = issue + cycles;
-    if (divider != discardRegister) ready[divider] = issue + cycles;
-    if (rd != discardRegister || divider != discardRegister) allReady = std::max(allReady, issue + cycles);
+    if (rd != discardRegister && ready[rd] > issue + cycles)
+      issue = ready[rd] - cycles;
+    if (divider != discardRegister)
+      issue = std::max(issue, ready[divider]);
+    issueTimes.push_back(
+        {static_cast<uint32_t>(issue), static_cast<uint32_t>(allReady > issue ? allReady - issue : 0)});
+    if (rd != discardRegister)
+      ready[rd] = issue + cycles;
+    if (divider != discardRegister)
+      ready[divider] = issue + cycles;
+    if (rd != discardRegister || divider != discardRegister)
+      allReady = std::max(allReady, issue + cycles);
     next = issue + 1;
   }
   RunTiming out;

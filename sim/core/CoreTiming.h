@@ -8,8 +8,8 @@
 // jump, branchTakenCycles pass before the next instruction issues.
 //
 // A cache miss ends this: the request leaves hitCycles after issue and the core stops until the line has arrived and
-// every result in flight is complete. So what follows a miss starts from an empty pipeline, and the cycles from there to
-// the next miss do not depend on how long any miss took.
+// every result in flight is complete. So what follows a miss starts from an empty pipeline, and the cycles from there
+// to the next miss do not depend on how long any miss took.
 #pragma once
 
 #include "runtime/Machine.h"

@@ -17,7 +17,8 @@ using ::testing::IsEmpty;
 LatencyTable table() {
   CoreConfig core;
   core.intAluCycles = 1, core.intMulCycles = 3, core.intDivCycles = 21;
-  core.fpAddCycles = 4, core.fpMulCycles = 5, core.fpFmaCycles = 6, core.fpDivCycles = 23, core.fpSqrtCycles = 29, core.fpMoveCycles = 2;
+  core.fpAddCycles = 4, core.fpMulCycles = 5, core.fpFmaCycles = 6, core.fpDivCycles = 23, core.fpSqrtCycles = 29,
+  core.fpMoveCycles = 2;
   core.branchTakenCycles = 2;
   CacheConfig l1d;
   l1d.hitCycles = 7;
@@ -31,16 +32,19 @@ struct Timed {
 
 Timed timeOf(std::initializer_list<uint32_t> words, const PipelineState &start = {}) {
   std::vector<Instruction> instructions;
-  for (uint32_t word : words) instructions.push_back(decode(word));
+  for (uint32_t word : words)
+    instructions.push_back(decode(word));
   std::vector<IssueTime> times;
   Timed out;
   out.run = timeRun(instructions, start, table(), times);
-  for (IssueTime t : times) out.cycles.push_back(t.cycle), out.drains.push_back(t.drain);
+  for (IssueTime t : times)
+    out.cycles.push_back(t.cycle), out.drains.push_back(t.drain);
   return out;
 }
 
 TEST(CoreTimingTest, IndependentInstructionsIssueEveryCycle) {
-  Timed t = timeOf({addi(t0, zero, 1), addi(t1, zero, 2), faddS(f0, f1, f2), faddS(f3, f1, f2), ld(a4, 0, a0), ld(a5, 8, a0)});
+  Timed t = timeOf(
+      {addi(t0, zero, 1), addi(t1, zero, 2), faddS(f0, f1, f2), faddS(f3, f1, f2), ld(a4, 0, a0), ld(a5, 8, a0)});
   EXPECT_THAT(t.cycles, ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_EQ(t.run.fallThroughCycles, 6u);
 }
@@ -50,7 +54,8 @@ TEST(CoreTimingTest, DependentInstructionsWaitForTheResult) {
   EXPECT_THAT(timeOf({mul(t0, t1, t2), add(t0, t0, t1)}).cycles, ElementsAre(0, 3));
   EXPECT_THAT(timeOf({faddS(f0, f1, f2), faddS(f0, f0, f2)}).cycles, ElementsAre(0, 4));
   EXPECT_THAT(timeOf({fmulS(f0, f1, f2), faddS(f0, f3, f0)}).cycles, ElementsAre(0, 5));
-  EXPECT_THAT(timeOf({fma(0, 0, f0, f1, f2, f3), fma(0, 0, f0, f1, f2, f0)}).cycles, ElementsAre(0, 6)) << "third operand";
+  EXPECT_THAT(timeOf({fma(0, 0, f0, f1, f2, f3), fma(0, 0, f0, f1, f2, f0)}).cycles, ElementsAre(0, 6))
+      << "third operand";
   EXPECT_THAT(timeOf({fmaxS(f0, f1, f2), faddS(f0, f0, f2)}).cycles, ElementsAre(0, 2));
   EXPECT_THAT(timeOf({ld(t0, 0, a0), add(t1, t0, t0)}).cycles, ElementsAre(0, 7));
   EXPECT_THAT(timeOf({ld(a0, 0, a0), ld(a0, 0, a0)}).cycles, ElementsAre(0, 7)) << "address";
@@ -59,7 +64,8 @@ TEST(CoreTimingTest, DependentInstructionsWaitForTheResult) {
 
 TEST(CoreTimingTest, MixedSequence) {
   // ld 0, ld 1, fmul waits for the second load (1+7), addi follows, fadd waits for fmul (8+5), sd follows.
-  Timed t = timeOf({flw(f0, 0, a0), flw(f1, 4, a0), fmulS(f2, f0, f1), addi(a0, a0, 8), faddS(f3, f3, f2), sd(a0, 0, a1)});
+  Timed t =
+      timeOf({flw(f0, 0, a0), flw(f1, 4, a0), fmulS(f2, f0, f1), addi(a0, a0, 8), faddS(f3, f3, f2), sd(a0, 0, a1)});
   EXPECT_THAT(t.cycles, ElementsAre(0, 1, 8, 9, 13, 14));
 }
 
@@ -78,7 +84,8 @@ TEST(CoreTimingTest, ResultsDoNotOvertake) {
 
 TEST(CoreTimingTest, DividersAreNotPipelined) {
   EXPECT_THAT(timeOf({fdivS(f0, f1, f2), fdivS(f3, f1, f2), addi(t0, zero, 1)}).cycles, ElementsAre(0, 23, 24));
-  EXPECT_THAT(timeOf({div(t0, t1, t2), fdivS(f0, f1, f2), div(a4, t1, t2)}).cycles, ElementsAre(0, 1, 21)) << "two dividers";
+  EXPECT_THAT(timeOf({div(t0, t1, t2), fdivS(f0, f1, f2), div(a4, t1, t2)}).cycles, ElementsAre(0, 1, 21))
+      << "two dividers";
 }
 
 TEST(CoreTimingTest, TakenBranchesCostBubbles) {
@@ -96,16 +103,19 @@ TEST(CoreTimingTest, ResultsInFlightPassToTheNextBlock) {
 }
 
 TEST(CoreTimingTest, SplittingABlockChangesNothing) {
-  std::vector<uint32_t> words = {flw(f0, 0, a0), fmulS(f1, f0, f0), fdivS(f2, f1, f0), div(t0, t1, t2), faddS(f1, f1, f0), addi(t1, t0, 1), fsw(f2, 0, a0)};
+  std::vector<uint32_t> words = {flw(f0, 0, a0),    fmulS(f1, f0, f0), fdivS(f2, f1, f0), div(t0, t1, t2),
+                                 faddS(f1, f1, f0), addi(t1, t0, 1),   fsw(f2, 0, a0)};
   std::vector<Instruction> all;
-  for (uint32_t word : words) all.push_back(decode(word));
+  for (uint32_t word : words)
+    all.push_back(decode(word));
   std::vector<IssueTime> whole;
   timeRun(all, {}, table(), whole);
   for (size_t cut = 1; cut < all.size(); ++cut) {
     std::vector<IssueTime> front, back;
     RunTiming first = timeRun(std::span(all).first(cut), {}, table(), front);
     timeRun(std::span(all).subspan(cut), first.fallThroughState, table(), back);
-    for (size_t i = cut; i < all.size(); ++i) EXPECT_EQ(back[i - cut].cycle + first.fallThroughCycles, whole[i].cycle) << cut << ", " << i;
+    for (size_t i = cut; i < all.size(); ++i)
+      EXPECT_EQ(back[i - cut].cycle + first.fallThroughCycles, whole[i].cycle) << cut << ", " << i;
   }
 }
 

@@ -13,7 +13,8 @@ using Run = void (*)(Core *, const void *const **);
 
 Run chooseRun() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) return withFma::run;
+  if (__builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+    return withFma::run;
 #endif
   return baseline::run;
 }

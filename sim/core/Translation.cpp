@@ -11,25 +11,37 @@ namespace {
 
 InstructionClass classOf(Unit unit) {
   switch (unit) {
-  case Unit::Alu: return InstructionClass::IntAlu;
+  case Unit::Alu:
+    return InstructionClass::IntAlu;
   case Unit::Mul:
-  case Unit::Div: return InstructionClass::IntMulDiv;
-  case Unit::Branch: return InstructionClass::Branch;
-  case Unit::Load: return InstructionClass::Load;
-  case Unit::Store: return InstructionClass::Store;
-  case Unit::FAdd: return InstructionClass::FloatAdd;
-  case Unit::FMul: return InstructionClass::FloatMul;
-  case Unit::FFma: return InstructionClass::FloatFma;
+  case Unit::Div:
+    return InstructionClass::IntMulDiv;
+  case Unit::Branch:
+    return InstructionClass::Branch;
+  case Unit::Load:
+    return InstructionClass::Load;
+  case Unit::Store:
+    return InstructionClass::Store;
+  case Unit::FAdd:
+    return InstructionClass::FloatAdd;
+  case Unit::FMul:
+    return InstructionClass::FloatMul;
+  case Unit::FFma:
+    return InstructionClass::FloatFma;
   case Unit::FDiv:
-  case Unit::FSqrt: return InstructionClass::FloatDiv;
-  case Unit::FOther: return InstructionClass::FloatOther;
-  case Unit::Other: return InstructionClass::Other;
+  case Unit::FSqrt:
+    return InstructionClass::FloatDiv;
+  case Unit::FOther:
+    return InstructionClass::FloatOther;
+  case Unit::Other:
+    return InstructionClass::Other;
   }
   return InstructionClass::Other;
 }
 
 bool endsBlock(Opcode opcode) {
-  return infoOf(opcode).unit == Unit::Branch || opcode == Opcode::Illegal || opcode == Opcode::Ecall || opcode == Opcode::Ebreak;
+  return infoOf(opcode).unit == Unit::Branch || opcode == Opcode::Illegal || opcode == Opcode::Ecall ||
+         opcode == Opcode::Ebreak;
 }
 
 /// Whether the host's rounding mode must be set around an instruction with a static one. Conversions to integers and to
@@ -40,8 +52,10 @@ bool roundsOnHost(Opcode opcode) {
   case Unit::FMul:
   case Unit::FFma:
   case Unit::FDiv:
-  case Unit::FSqrt: return true;
-  default: return opcode == Opcode::FcvtSD;
+  case Unit::FSqrt:
+    return true;
+  default:
+    return opcode == Opcode::FcvtSD;
   }
 }
 
@@ -49,41 +63,49 @@ bool roundsOnHost(Opcode opcode) {
 
 Translation::Translation(std::vector<TextSegment> text, const LatencyTable &latency, const void *const *handlers)
     : text_(std::move(text)), latency_(latency), handlers_(handlers) {
-  for (const TextSegment &segment : text_) blockAt_.emplace_back(segment.bytes.size() / 2 + 1, nullptr);
+  for (const TextSegment &segment : text_)
+    blockAt_.emplace_back(segment.bytes.size() / 2 + 1, nullptr);
 }
 
 uint64_t Translation::textBytes() const {
   uint64_t bytes = 0;
-  for (const TextSegment &segment : text_) bytes += segment.bytes.size();
+  for (const TextSegment &segment : text_)
+    bytes += segment.bytes.size();
   return bytes;
 }
 
 const TextSegment *Translation::segmentOf(uint64_t pc) const {
   for (const TextSegment &segment : text_)
-    if (pc - segment.guestBase < segment.bytes.size() && segment.bytes.size() - (pc - segment.guestBase) >= 2) return &segment;
+    if (pc - segment.guestBase < segment.bytes.size() && segment.bytes.size() - (pc - segment.guestBase) >= 2)
+      return &segment;
   return nullptr;
 }
 
 TimedBlock *Translation::enter(uint64_t pc, StateId state) {
   const TextSegment *segment = segmentOf(pc);
-  if (segment == nullptr || (pc & 1) != 0) return nullptr;
+  if (segment == nullptr || (pc & 1) != 0)
+    return nullptr;
   Block *&block = blockAt_[static_cast<size_t>(segment - text_.data())][(pc - segment->guestBase) / 2];
-  if (block == nullptr) block = translate(pc, *segment);
+  if (block == nullptr)
+    block = translate(pc, *segment);
   return enter(*block, state);
 }
 
 TimedBlock *Translation::enter(Block &block, StateId state) {
   for (TimedBlock *entry : block.entries)
-    if (entry->state == state) return entry;
+    if (entry->state == state)
+      return entry;
   TimedBlock *entry = makeTimed(block, 0, state);
   block.entries.push_back(entry);
   return entry;
 }
 
 TimedBlock *Translation::resume(Block &block, unsigned index) {
-  if (index == 0) return enter(block, 0);
+  if (index == 0)
+    return enter(block, 0);
   TimedBlock *&entry = block.resumed[index];
-  if (entry == nullptr) entry = makeTimed(block, index, 0);
+  if (entry == nullptr)
+    entry = makeTimed(block, index, 0);
   return entry;
 }
 
@@ -95,7 +117,8 @@ TimedBlock *Translation::makeTimed(Block &block, unsigned start, StateId state) 
   timed.state = state;
   timed.issueTimes.resize(start);
   timed.issueTimes.reserve(block.instructions.size());
-  RunTiming timing = timeRun(std::span(block.instructions).subspan(start), PipelineState(states_[state]), latency_, timed.issueTimes);
+  RunTiming timing =
+      timeRun(std::span(block.instructions).subspan(start), PipelineState(states_[state]), latency_, timed.issueTimes);
   // A run resumed behind the last instruction is empty: its branch has not been executed, it never resumes there.
   timed.edges[0] = {nullptr, timing.fallThroughCycles, states_.intern(timing.fallThroughState)};
   timed.edges[1] = {nullptr, timing.takenCycles, states_.intern(timing.takenState)};
@@ -107,16 +130,22 @@ Block *Translation::translate(uint64_t pc, const TextSegment &segment) {
   block.id = static_cast<uint32_t>(blocks_.size() - 1);
   block.pc = pc;
   for (;;) {
-    uint64_t offset = pc - segment.guestBase, left = segment.bytes.size() - std::min<uint64_t>(offset, segment.bytes.size());
+    uint64_t offset = pc - segment.guestBase,
+             left = segment.bytes.size() - std::min<uint64_t>(offset, segment.bytes.size());
     uint32_t word = 0;
-    std::memcpy(&word, segment.bytes.data() + std::min<uint64_t>(offset, segment.bytes.size()), std::min<uint64_t>(4, left));
-    if (left < 2) break; // runs off the end: the jump there traps
+    std::memcpy(&word, segment.bytes.data() + std::min<uint64_t>(offset, segment.bytes.size()),
+                std::min<uint64_t>(4, left));
+    if (left < 2)
+      break; // runs off the end: the jump there traps
     Instruction instruction = decode(word);
-    if (instruction.length > left) instruction = Instruction{}; // cut off by the end of the text
+    if (instruction.length > left)
+      instruction = Instruction{}; // cut off by the end of the text
     lower(block, instruction, pc);
     pc += instruction.length;
-    if (endsBlock(instruction.opcode)) break;
-    if (block.instructions.size() == maxInstructions) break;
+    if (endsBlock(instruction.opcode))
+      break;
+    if (block.instructions.size() == maxInstructions)
+      break;
   }
   block.endPc = pc;
   block.opOfInstruction.push_back(static_cast<uint16_t>(block.ops.size()));
@@ -142,7 +171,8 @@ void Translation::lower(Block &block, const Instruction &instruction, uint64_t p
   const OpcodeInfo &info = infoOf(instruction.opcode);
   if (instruction.opcode == Opcode::Lui || instruction.opcode == Opcode::Auipc) {
     op.handler = pseudo(PseudoOp::Constant);
-    if (instruction.opcode == Opcode::Auipc) op.imm += static_cast<int64_t>(pc);
+    if (instruction.opcode == Opcode::Auipc)
+      op.imm += static_cast<int64_t>(pc);
   } else if (instruction.opcode == Opcode::Jal) {
     op.imm = static_cast<int64_t>(pc + instruction.length);
     block.takenPc = pc + static_cast<uint64_t>(int64_t{instruction.imm});
@@ -164,23 +194,28 @@ void Translation::lower(Block &block, const Instruction &instruction, uint64_t p
   block.instructions.push_back(instruction);
   block.pcs.push_back(pc);
   ++block.classCounts[static_cast<size_t>(classOf(info.unit))];
-  if (info.unit == Unit::Load || info.unit == Unit::Store) ++block.memoryAccesses;
+  if (info.unit == Unit::Load || info.unit == Unit::Store)
+    ++block.memoryAccesses;
 }
 
 uint32_t Translation::drainOf(StateId state) const {
   uint32_t drain = 0;
-  for (auto [resource, cycles] : states_[state]) drain = std::max(drain, cycles);
+  for (auto [resource, cycles] : states_[state])
+    drain = std::max(drain, cycles);
   return drain;
 }
 
 void Translation::collectCounts(NmcLaunchStats &stats) {
   for (Block &block : blocks_) {
     uint64_t executions = 0;
-    for (TimedBlock *entry : block.entries) executions += std::exchange(entry->executions, 0);
-    if (executions == 0) continue;
+    for (TimedBlock *entry : block.entries)
+      executions += std::exchange(entry->executions, 0);
+    if (executions == 0)
+      continue;
     stats.instructions += executions * block.instructions.size();
     stats.l1dAccesses += executions * block.memoryAccesses;
-    for (size_t c = 0; c < numInstructionClasses; ++c) stats.instructionsByClass[c] += executions * block.classCounts[c];
+    for (size_t c = 0; c < numInstructionClasses; ++c)
+      stats.instructionsByClass[c] += executions * block.classCounts[c];
   }
 }
 

@@ -36,8 +36,8 @@ struct TimedBlock;
 
 struct Block {
   uint64_t pc = 0, endPc = 0;
-  uint64_t takenPc = 0;  ///< Target of the direct branch or jump that ends the block.
-  uint32_t id = 0;       ///< Dense, in order of creation.
+  uint64_t takenPc = 0; ///< Target of the direct branch or jump that ends the block.
+  uint32_t id = 0;      ///< Dense, in order of creation.
   std::vector<Instruction> instructions;
   std::vector<uint64_t> pcs; ///< Address of each instruction.
   std::vector<MicroOp> ops;

@@ -6,7 +6,8 @@
 namespace nearbank::sim {
 namespace {
 
-constexpr Rounding allModes[] = {Rounding::NearestEven, Rounding::TowardZero, Rounding::Down, Rounding::Up, Rounding::NearestAway};
+constexpr Rounding allModes[] = {Rounding::NearestEven, Rounding::TowardZero, Rounding::Down, Rounding::Up,
+                                 Rounding::NearestAway};
 
 /// Value of the bits of a 16-bit format, by its definition.
 double valueOf16(uint16_t bits, int exponentBits) {
@@ -59,7 +60,8 @@ TEST_P(SixteenBitTest, RoundsBetweenEveryPairOfNeighbours) {
 TEST_P(SixteenBitTest, OverflowsAsTheModeSays) {
   int exponentBits = GetParam();
   auto infinity = static_cast<uint16_t>(((1 << exponentBits) - 1) << (15 - exponentBits));
-  double largest = valueOf16(static_cast<uint16_t>(infinity - 1), exponentBits), half = largest - valueOf16(static_cast<uint16_t>(infinity - 2), exponentBits);
+  double largest = valueOf16(static_cast<uint16_t>(infinity - 1), exponentBits),
+         half = largest - valueOf16(static_cast<uint16_t>(infinity - 2), exponentBits);
   uint32_t flags = 0;
   EXPECT_EQ(roundTo16(largest + half / 2, exponentBits, Rounding::NearestEven, flags), infinity);
   EXPECT_EQ(flags, flagOverflow | flagInexact);
@@ -90,7 +92,8 @@ TEST(FloatConvertTest, ShortBfloat16PathAgreesWithTheGeneralOne) {
   for (uint64_t bits = 0; bits < 0x100000000; bits += 0x3fd) { // odd stride: every exponent, all residues
     float value = std::bit_cast<float>(static_cast<uint32_t>(bits));
     uint32_t a = 0, b = 0;
-    ASSERT_EQ(toBfloat16(value, Rounding::NearestEven, a), roundTo16(value, 8, Rounding::NearestEven, b)) << std::hex << bits;
+    ASSERT_EQ(toBfloat16(value, Rounding::NearestEven, a), roundTo16(value, 8, Rounding::NearestEven, b))
+        << std::hex << bits;
     ASSERT_EQ(a & ~flagUnderflow, b & ~flagUnderflow) << std::hex << bits;
   }
 }
@@ -100,9 +103,19 @@ TEST(FloatConvertTest, IntegersRoundInEveryMode) {
     double value;
     int64_t nearestEven, towardZero, down, up, nearestAway;
   };
-  const Row rows[] = {{2.5, 2, 2, 2, 3, 3},     {3.5, 4, 3, 3, 4, 4},      {-2.5, -2, -2, -3, -2, -3}, {-3.5, -4, -3, -4, -3, -4},
-                      {0.5, 0, 0, 0, 1, 1},     {-0.5, 0, 0, -1, 0, -1},   {0.75, 1, 0, 0, 1, 1},      {-0.25, 0, 0, -1, 0, 0},
-                      {1e-320, 0, 0, 0, 1, 0},  {-1e-320, 0, 0, -1, 0, 0}, {7, 7, 7, 7, 7, 7},         {0x1p53 + 2, (1LL << 53) + 2, (1LL << 53) + 2, (1LL << 53) + 2, (1LL << 53) + 2, (1LL << 53) + 2}};
+  const Row rows[] = {
+      {2.5, 2, 2, 2, 3, 3},
+      {3.5, 4, 3, 3, 4, 4},
+      {-2.5, -2, -2, -3, -2, -3},
+      {-3.5, -4, -3, -4, -3, -4},
+      {0.5, 0, 0, 0, 1, 1},
+      {-0.5, 0, 0, -1, 0, -1},
+      {0.75, 1, 0, 0, 1, 1},
+      {-0.25, 0, 0, -1, 0, 0},
+      {1e-320, 0, 0, 0, 1, 0},
+      {-1e-320, 0, 0, -1, 0, 0},
+      {7, 7, 7, 7, 7, 7},
+      {0x1p53 + 2, (1LL << 53) + 2, (1LL << 53) + 2, (1LL << 53) + 2, (1LL << 53) + 2, (1LL << 53) + 2}};
   for (const Row &row : rows) {
     const int64_t expected[] = {row.nearestEven, row.towardZero, row.down, row.up, row.nearestAway};
     for (size_t m = 0; m < 5; ++m) {
@@ -132,8 +145,10 @@ TEST(FloatConvertTest, IntegersSaturate) {
   }
   invalid(INT32_MAX, 0x1p31), invalid(UINT32_MAX, 0x1p32), invalid(INT64_MAX, 0x1p63), invalid(UINT64_MAX, 0x1p64);
   invalid(uint32_t{0}, -1.0), invalid(uint64_t{0}, -1.0), invalid(uint32_t{0}, -0.5, Rounding::Down);
-  valid(INT32_MAX, 2147483647.9), valid(INT32_MIN, -2147483648.9), valid(UINT32_MAX, 4294967295.9), valid(uint32_t{0}, -0.9);
-  valid(INT64_MIN, -0x1p63), valid(uint64_t{1} << 63, 0x1p63), valid(uint64_t{0xfffffffffffff800}, 0x1.fffffffffffffp63);
+  valid(INT32_MAX, 2147483647.9), valid(INT32_MIN, -2147483648.9), valid(UINT32_MAX, 4294967295.9),
+      valid(uint32_t{0}, -0.9);
+  valid(INT64_MIN, -0x1p63), valid(uint64_t{1} << 63, 0x1p63),
+      valid(uint64_t{0xfffffffffffff800}, 0x1.fffffffffffffp63);
   invalid(INT32_MAX, 2147483647.5, Rounding::NearestEven);
 }
 

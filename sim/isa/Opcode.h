@@ -8,7 +8,28 @@
 namespace nearbank::sim {
 
 /// Operand formats; F marks floating-point registers, X integer ones, in the order rd, rs1, rs2, rs3.
-enum class Format : uint8_t { None, U, J, Jalr, Branch, Load, FLoad, Store, FStore, I, R, Amo, Csr, CsrImm, FFF, FF, FFFF, XFF, XF, FX };
+enum class Format : uint8_t {
+  None,
+  U,
+  J,
+  Jalr,
+  Branch,
+  Load,
+  FLoad,
+  Store,
+  FStore,
+  I,
+  R,
+  Amo,
+  Csr,
+  CsrImm,
+  FFF,
+  FF,
+  FFFF,
+  XFF,
+  XF,
+  FX
+};
 
 /// Units that timing and statistics tell apart.
 enum class Unit : uint8_t { Alu, Mul, Div, Branch, Load, Store, FAdd, FMul, FFma, FDiv, FSqrt, FOther, Other };
@@ -209,7 +230,7 @@ inline constexpr OpcodeInfo opcodeTable[numOpcodes] = {
 #define NB_X(name, mnemonic, format, unit) {mnemonic, Format::format, Unit::unit},
     NB_SIM_OPCODES(NB_X)
 #undef NB_X
-    {"illegal", Format::None, Unit::Other}};
+        {"illegal", Format::None, Unit::Other}};
 
 inline const OpcodeInfo &infoOf(Opcode opcode) { return opcodeTable[static_cast<size_t>(opcode)]; }
 

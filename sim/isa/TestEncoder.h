@@ -2,14 +2,15 @@
 // Encodes instructions for tests and benches: enough of an assembler to write loops by hand.
 #pragma once
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace nearbank::sim::encode {
 
 // Register numbers of the calling convention.
-inline constexpr uint32_t zero = 0, ra = 1, sp = 2, t0 = 5, t1 = 6, t2 = 7, s0 = 8, a0 = 10, a1 = 11, a2 = 12, a3 = 13, a4 = 14, a5 = 15, a6 = 16, a7 = 17;
+inline constexpr uint32_t zero = 0, ra = 1, sp = 2, t0 = 5, t1 = 6, t2 = 7, s0 = 8, a0 = 10, a1 = 11, a2 = 12, a3 = 13,
+                          a4 = 14, a5 = 15, a6 = 16, a7 = 17;
 // Floating-point registers by number.
 inline constexpr uint32_t f0 = 0, f1 = 1, f2 = 2, f3 = 3, f4 = 4, f5 = 5, f6 = 6, f7 = 7;
 inline constexpr uint32_t dynamicRounding = 7;
@@ -26,7 +27,8 @@ constexpr uint32_t sType(uint32_t opcode, uint32_t funct3, uint32_t rs2, int32_t
 }
 constexpr uint32_t bType(uint32_t funct3, uint32_t rs1, uint32_t rs2, int32_t offset) {
   auto u = static_cast<uint32_t>(offset);
-  return 0x63 | (u >> 11 & 1) << 7 | (u >> 1 & 15) << 8 | funct3 << 12 | rs1 << 15 | rs2 << 20 | (u >> 5 & 63) << 25 | (u >> 12 & 1) << 31;
+  return 0x63 | (u >> 11 & 1) << 7 | (u >> 1 & 15) << 8 | funct3 << 12 | rs1 << 15 | rs2 << 20 | (u >> 5 & 63) << 25 |
+         (u >> 12 & 1) << 31;
 }
 
 constexpr uint32_t addi(uint32_t rd, uint32_t rs1, int32_t imm) { return iType(0x13, 0, rd, rs1, imm); }
@@ -58,7 +60,9 @@ constexpr uint32_t ecall() { return 0x73; }
 constexpr uint32_t csrrw(uint32_t rd, int32_t csr, uint32_t rs1) { return iType(0x73, 1, rd, rs1, csr); }
 constexpr uint32_t csrrs(uint32_t rd, int32_t csr, uint32_t rs1) { return iType(0x73, 2, rd, rs1, csr); }
 constexpr uint32_t csrrwi(uint32_t rd, int32_t csr, uint32_t imm) { return iType(0x73, 5, rd, imm, csr); }
-constexpr uint32_t amo(uint32_t funct5, bool isDouble, uint32_t rd, uint32_t rs1, uint32_t rs2) { return rType(0x2f, isDouble ? 3 : 2, funct5 << 2, rd, rs1, rs2); }
+constexpr uint32_t amo(uint32_t funct5, bool isDouble, uint32_t rd, uint32_t rs1, uint32_t rs2) {
+  return rType(0x2f, isDouble ? 3 : 2, funct5 << 2, rd, rs1, rs2);
+}
 /// OP-FP with format 0 single, 1 double, 2 half.
 constexpr uint32_t fp(uint32_t funct5, uint32_t format, uint32_t funct3, uint32_t rd, uint32_t rs1, uint32_t rs2) {
   return rType(0x53, funct3, funct5 << 2 | format, rd, rs1, rs2);
@@ -68,7 +72,8 @@ constexpr uint32_t fmulS(uint32_t rd, uint32_t rs1, uint32_t rs2) { return fp(2,
 constexpr uint32_t fdivS(uint32_t rd, uint32_t rs1, uint32_t rs2) { return fp(3, 0, dynamicRounding, rd, rs1, rs2); }
 constexpr uint32_t fmaxS(uint32_t rd, uint32_t rs1, uint32_t rs2) { return fp(5, 0, 1, rd, rs1, rs2); }
 /// which: 0 fmadd, 1 fmsub, 2 fnmsub, 3 fnmadd.
-constexpr uint32_t fma(uint32_t which, uint32_t format, uint32_t rd, uint32_t rs1, uint32_t rs2, uint32_t rs3, uint32_t rounding = dynamicRounding) {
+constexpr uint32_t fma(uint32_t which, uint32_t format, uint32_t rd, uint32_t rs1, uint32_t rs2, uint32_t rs3,
+                       uint32_t rounding = dynamicRounding) {
   return rType(0x43 | which << 2, rounding, rs3 << 2 | format, rd, rs1, rs2);
 }
 
@@ -77,14 +82,16 @@ inline std::vector<std::byte> elfOf(const std::vector<uint32_t> &code) {
   constexpr uint64_t textOffset = 0x1000, textAddress = 0x10000;
   std::vector<std::byte> file(textOffset + code.size() * 4);
   auto put = [&](size_t offset, uint64_t value, size_t bytes) {
-    for (size_t i = 0; i < bytes; ++i) file[offset + i] = static_cast<std::byte>(value >> (8 * i));
+    for (size_t i = 0; i < bytes; ++i)
+      file[offset + i] = static_cast<std::byte>(value >> (8 * i));
   };
   put(0, 0x464c457f, 4), put(4, 2, 1), put(5, 1, 1), put(6, 1, 1);
   put(16, 2, 2), put(18, 243, 2), put(20, 1, 4), put(24, textAddress, 8), put(32, 64, 8);
   put(52, 64, 2), put(54, 56, 2), put(56, 1, 2);
   put(64, 1, 4), put(68, 5, 4), put(72, textOffset, 8), put(80, textAddress, 8), put(88, textAddress, 8);
   put(96, code.size() * 4, 8), put(104, code.size() * 4, 8), put(112, 0x1000, 8);
-  for (size_t i = 0; i < code.size(); ++i) put(textOffset + 4 * i, code[i], 4);
+  for (size_t i = 0; i < code.size(); ++i)
+    put(textOffset + 4 * i, code[i], 4);
   return file;
 }
 

@@ -13,12 +13,13 @@ namespace nearbank::sim {
 namespace {
 
 [[noreturn]] void rejectConfig(const CacheConfig &config, const char *name) {
-  throw UserError({.code = "NB0110",
-                   .title = "cache cannot be built",
-                   .where = fmt::format("{} of the machine", name),
-                   .expected = "a line size of 32 B or more and a number of sets (size / ways / line) that are powers of two",
-                   .actual = fmt::format("{} B, {} ways, lines of {} B", config.sizeBytes, config.ways, config.lineBytes),
-                   .fix = "choose size, ways and line size so that size = sets x ways x line"});
+  throw UserError(
+      {.code = "NB0110",
+       .title = "cache cannot be built",
+       .where = fmt::format("{} of the machine", name),
+       .expected = "a line size of 32 B or more and a number of sets (size / ways / line) that are powers of two",
+       .actual = fmt::format("{} B, {} ways, lines of {} B", config.sizeBytes, config.ways, config.lineBytes),
+       .fix = "choose size, ways and line size so that size = sets x ways x line"});
 }
 
 } // namespace
@@ -30,7 +31,8 @@ Cache::Cache(const CacheConfig &config, const char *name) : hitCycles_(config.hi
     rejectConfig(config, name);
   ways_ = static_cast<uint64_t>(config.ways);
   numSets_ = static_cast<uint64_t>(config.sizeBytes / (config.ways * config.lineBytes));
-  if (!std::has_single_bit(numSets_)) rejectConfig(config, name);
+  if (!std::has_single_bit(numSets_))
+    rejectConfig(config, name);
   lineShift_ = static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(config.lineBytes)));
   front_.resize(numSets_);
   frontWay_.resize(numSets_);
@@ -51,10 +53,12 @@ void Cache::bringToFront(uint64_t set, uint64_t way) {
 
 CacheLine *Cache::touch(uint64_t address) {
   uint64_t wanted = lineOf(address), set = setOf(address);
-  if (front_[set].address() == wanted) return &front_[set];
+  if (front_[set].address() == wanted)
+    return &front_[set];
   const uint64_t *addresses = &addresses_[set * ways_];
   for (uint64_t way = 0; way < ways_; ++way) {
-    if (addresses[way] != wanted) continue;
+    if (addresses[way] != wanted)
+      continue;
     bringToFront(set, way);
     return &front_[set];
   }
@@ -68,7 +72,8 @@ CacheLine *Cache::insert(uint64_t address, CacheLine &victim) {
     isUsed_[set] = 1;
     usedSets_.push_back(static_cast<uint32_t>(set));
   }
-  for (uint64_t way = 1; way < ways_; ++way) oldest = lastUse[way] < lastUse[oldest] ? way : oldest;
+  for (uint64_t way = 1; way < ways_; ++way)
+    oldest = lastUse[way] < lastUse[oldest] ? way : oldest;
   bringToFront(set, oldest);
   victim = front_[set];
   CacheLine fresh;

@@ -55,7 +55,8 @@ public:
     for (uint32_t set : usedSets_)
       for (uint64_t way = 0; way < ways_; ++way) {
         const CacheLine &line = way == frontWay_[set] ? front_[set] : lines_[set * ways_ + way];
-        if (line.isDirty()) visit(line.address());
+        if (line.isDirty())
+          visit(line.address());
       }
   }
 

@@ -15,16 +15,20 @@ CacheConfig config(int64_t bytes, int64_t ways, int64_t line = 64) { return {byt
 bool misses(Cache &cache, uint64_t address, bool isStore = false, CacheLine *victimOut = nullptr) {
   CacheLine *line = cache.touch(address), victim;
   bool isMiss = line == nullptr;
-  if (isMiss) line = cache.insert(address, victim);
-  if (isStore) line->markDirty();
-  if (victimOut != nullptr) *victimOut = victim;
+  if (isMiss)
+    line = cache.insert(address, victim);
+  if (isStore)
+    line->markDirty();
+  if (victimOut != nullptr)
+    *victimOut = victim;
   return isMiss;
 }
 
 uint64_t missesOfSweeps(Cache &cache, uint64_t bytes, uint64_t stride, int sweeps) {
   uint64_t count = 0;
   for (int s = 0; s < sweeps; ++s)
-    for (uint64_t a = 0; a < bytes; a += stride) count += misses(cache, a) ? 1 : 0;
+    for (uint64_t a = 0; a < bytes; a += stride)
+      count += misses(cache, a) ? 1 : 0;
   return count;
 }
 
@@ -65,7 +69,8 @@ TEST(CacheTest, LineSizeScalesMisses) {
 
 TEST(CacheTest, EvictsTheLeastRecent) {
   Cache cache(config(4 * 64, 4), "test"); // one set
-  for (uint64_t i = 0; i < 4; ++i) misses(cache, i * 64);
+  for (uint64_t i = 0; i < 4; ++i)
+    misses(cache, i * 64);
   misses(cache, 0); // now 1 is the oldest
   CacheLine victim;
   EXPECT_TRUE(misses(cache, 4 * 64, false, &victim));

@@ -14,18 +14,22 @@ namespace nearbank::sim {
 
 DramTiming::DramTiming(const DramConfig &c, int64_t lineBytes)
     : tCkPs(std::llround(c.tCkNs * 1000)), burstPs(0), nRCD(c.nRCD), nCL(c.nCL), nRP(c.nRP), nRAS(c.nRAS), nCWL(c.nCWL),
-      nCCD(c.nCCD), nRRD(c.nRRD), nFAW(c.nFAW), nWR(c.nWR), nRTP(c.nRTP), nRFC(c.nRFC), nREFI(c.nREFI), banks(c.banksPerVault) {
-  if (tCkPs <= 0 || banks <= 0 || c.vaults <= 0 || c.rowBytes <= 0 || c.interleaveBytes < lineBytes || c.vaultBandwidthGBs <= 0 ||
-      (nREFI > 0 && nREFI <= nRFC + nRP + nRAS + nWR))
-    throw UserError({.code = "NB0111",
-                     .title = "DRAM cannot be built",
-                     .where = "dram of the machine",
-                     .expected = "positive tCK, vaults, banks, row size and bandwidth; interleave of at least one cache line; nREFI beyond nRFC",
-                     .actual = fmt::format("tCK {} ns, {} vaults, {} banks, rows of {} B, {} GB/s, interleave {} B, line {} B, nREFI {}",
-                                           c.tCkNs, c.vaults, c.banksPerVault, c.rowBytes, c.vaultBandwidthGBs, c.interleaveBytes,
-                                           lineBytes, c.nREFI),
-                     .fix = "mend the machine file"});
-  burstPs = std::max<int64_t>(std::llround(static_cast<double>(lineBytes) * 1000.0 / c.vaultBandwidthGBs), nCCD * tCkPs);
+      nCCD(c.nCCD), nRRD(c.nRRD), nFAW(c.nFAW), nWR(c.nWR), nRTP(c.nRTP), nRFC(c.nRFC), nREFI(c.nREFI),
+      banks(c.banksPerVault) {
+  if (tCkPs <= 0 || banks <= 0 || c.vaults <= 0 || c.rowBytes <= 0 || c.interleaveBytes < lineBytes ||
+      c.vaultBandwidthGBs <= 0 || (nREFI > 0 && nREFI <= nRFC + nRP + nRAS + nWR))
+    throw UserError(
+        {.code = "NB0111",
+         .title = "DRAM cannot be built",
+         .where = "dram of the machine",
+         .expected = "positive tCK, vaults, banks, row size and bandwidth; interleave of at least one cache line; "
+                     "nREFI beyond nRFC",
+         .actual = fmt::format(
+             "tCK {} ns, {} vaults, {} banks, rows of {} B, {} GB/s, interleave {} B, line {} B, nREFI {}", c.tCkNs,
+             c.vaults, c.banksPerVault, c.rowBytes, c.vaultBandwidthGBs, c.interleaveBytes, lineBytes, c.nREFI),
+         .fix = "mend the machine file"});
+  burstPs =
+      std::max<int64_t>(std::llround(static_cast<double>(lineBytes) * 1000.0 / c.vaultBandwidthGBs), nCCD * tCkPs);
 }
 
 AddressMap::AddressMap(const DramConfig &c)
@@ -35,25 +39,31 @@ AddressMap::AddressMap(const DramConfig &c)
   vaultShift_ = static_cast<unsigned>(std::countr_zero(vaults_));
   rowShift_ = static_cast<unsigned>(std::countr_zero(rowBytes_));
   bankShift_ = static_cast<unsigned>(std::countr_zero(banks_));
-  arePowersOfTwo_ = std::has_single_bit(interleaveBytes_) && std::has_single_bit(vaults_) && std::has_single_bit(rowBytes_) &&
-                    std::has_single_bit(banks_);
+  arePowersOfTwo_ = std::has_single_bit(interleaveBytes_) && std::has_single_bit(vaults_) &&
+                    std::has_single_bit(rowBytes_) && std::has_single_bit(banks_);
 }
 
 Vault::Vault(const DramTiming &timing)
-    : timing_(&timing), banks_(static_cast<size_t>(timing.banks)), nextRefresh_(timing.nREFI > 0 ? timing.nREFI : INT64_MAX / 4) {}
+    : timing_(&timing), banks_(static_cast<size_t>(timing.banks)),
+      nextRefresh_(timing.nREFI > 0 ? timing.nREFI : INT64_MAX / 4) {}
 
 // The two that follow fold to a few operations where the command is constant.
 __attribute__((always_inline)) inline int64_t Vault::earliestOf(DramCommand command, int64_t bankIndex) const {
   const DramTiming &t = *timing_;
   const Bank &bank = banks_[static_cast<size_t>(bankIndex)];
   switch (command) {
-  case DramCommand::Activate: return std::max({bank.nextActivate, lastActivate_ + t.nRRD, activates_[oldest_] + t.nFAW});
-  case DramCommand::Precharge: return bank.nextPrecharge;
-  case DramCommand::Read: return std::max({bank.nextColumn, nextColumn_, busFreePs_ / t.tCkPs - t.nCL});
-  case DramCommand::Write: return std::max({bank.nextColumn, nextColumn_, busFreePs_ / t.tCkPs - t.nCWL});
+  case DramCommand::Activate:
+    return std::max({bank.nextActivate, lastActivate_ + t.nRRD, activates_[oldest_] + t.nFAW});
+  case DramCommand::Precharge:
+    return bank.nextPrecharge;
+  case DramCommand::Read:
+    return std::max({bank.nextColumn, nextColumn_, busFreePs_ / t.tCkPs - t.nCL});
+  case DramCommand::Write:
+    return std::max({bank.nextColumn, nextColumn_, busFreePs_ / t.tCkPs - t.nCWL});
   case DramCommand::Refresh: {
     int64_t tick = 0;
-    for (const Bank &b : banks_) tick = std::max(tick, b.nextActivate);
+    for (const Bank &b : banks_)
+      tick = std::max(tick, b.nextActivate);
     return tick;
   }
   }
@@ -64,22 +74,26 @@ bool Vault::isLegal(DramCommand command, int64_t bankIndex, int64_t tick) const 
   bool isOpen = banks_[static_cast<size_t>(bankIndex)].openRow >= 0;
   switch (command) {
   case DramCommand::Activate:
-    if (isOpen) return false;
+    if (isOpen)
+      return false;
     break;
   case DramCommand::Precharge:
   case DramCommand::Read:
   case DramCommand::Write:
-    if (!isOpen) return false;
+    if (!isOpen)
+      return false;
     break;
   case DramCommand::Refresh:
     for (const Bank &b : banks_)
-      if (b.openRow >= 0) return false;
+      if (b.openRow >= 0)
+        return false;
     break;
   }
   return tick >= earliest(command, bankIndex);
 }
 
-__attribute__((always_inline)) inline int64_t Vault::issueOf(DramCommand command, int64_t bankIndex, int64_t row, int64_t tick) {
+__attribute__((always_inline)) inline int64_t Vault::issueOf(DramCommand command, int64_t bankIndex, int64_t row,
+                                                             int64_t tick) {
   const DramTiming &t = *timing_;
   Bank &bank = banks_[static_cast<size_t>(bankIndex)];
   switch (command) {
@@ -108,7 +122,8 @@ __attribute__((always_inline)) inline int64_t Vault::issueOf(DramCommand command
     return busFreePs_;
   }
   case DramCommand::Refresh:
-    for (Bank &b : banks_) b.nextActivate = tick + t.nRFC;
+    for (Bank &b : banks_)
+      b.nextActivate = tick + t.nRFC;
     ++stats_.refreshes;
     return 0;
   }
@@ -116,12 +131,15 @@ __attribute__((always_inline)) inline int64_t Vault::issueOf(DramCommand command
 }
 
 int64_t Vault::earliest(DramCommand command, int64_t bank) const { return earliestOf(command, bank); }
-int64_t Vault::issue(DramCommand command, int64_t bank, int64_t row, int64_t tick) { return issueOf(command, bank, row, tick); }
+int64_t Vault::issue(DramCommand command, int64_t bank, int64_t row, int64_t tick) {
+  return issueOf(command, bank, row, tick);
+}
 
 void Vault::refreshUntil(int64_t tick) {
   const DramTiming &t = *timing_;
   // Refreshes of a long idle time leave no trace but closed rows.
-  if (tick - nextRefresh_ > 2 * t.nREFI) nextRefresh_ += (tick - nextRefresh_) / t.nREFI * t.nREFI;
+  if (tick - nextRefresh_ > 2 * t.nREFI)
+    nextRefresh_ += (tick - nextRefresh_) / t.nREFI * t.nREFI;
   while (nextRefresh_ <= tick) {
     for (size_t b = 0; b < banks_.size(); ++b)
       if (banks_[b].openRow >= 0)
@@ -136,10 +154,11 @@ template <bool isWrite> int64_t Vault::serveLine(int64_t arrival, int64_t bankIn
   Bank &bank = banks_[static_cast<size_t>(bankIndex)];
   // A refresh that is due before the request's first command comes first.
   for (;;) {
-    int64_t first = bank.openRow == row  ? earliestOf(column, bankIndex)
-                    : bank.openRow < 0 ? earliestOf(DramCommand::Activate, bankIndex)
-                                       : earliestOf(DramCommand::Precharge, bankIndex);
-    if (std::max(arrival, first) < nextRefresh_) break;
+    int64_t first = bank.openRow == row ? earliestOf(column, bankIndex)
+                    : bank.openRow < 0  ? earliestOf(DramCommand::Activate, bankIndex)
+                                        : earliestOf(DramCommand::Precharge, bankIndex);
+    if (std::max(arrival, first) < nextRefresh_)
+      break;
     refreshUntil(std::max(arrival, first));
   }
   ++(isWrite ? stats_.writes : stats_.reads);

@@ -15,7 +15,8 @@ namespace {
 DramConfig oddConfig() {
   DramConfig c;
   c.tCkNs = 1.0;
-  c.nRCD = 11, c.nCL = 13, c.nRP = 17, c.nRAS = 41, c.nCWL = 9, c.nCCD = 4, c.nRRD = 6, c.nFAW = 31, c.nWR = 19, c.nRTP = 7;
+  c.nRCD = 11, c.nCL = 13, c.nRP = 17, c.nRAS = 41, c.nCWL = 9, c.nCCD = 4, c.nRRD = 6, c.nFAW = 31, c.nWR = 19,
+  c.nRTP = 7;
   c.nRFC = 101, c.nREFI = 5003;
   c.vaultBandwidthGBs = 16.0; // 64 B in 4 ns: nCCD and the bus agree
   return c;
@@ -70,7 +71,8 @@ TEST_F(VaultTest, ActivatesOfDifferentBanksKeepTheirDistance) {
 }
 
 TEST_F(VaultTest, FifthActivateWaitsForTheWindow) {
-  for (int64_t bank = 0; bank < 4; ++bank) vault.issue(DramCommand::Activate, bank, 5, 100 + 6 * bank);
+  for (int64_t bank = 0; bank < 4; ++bank)
+    vault.issue(DramCommand::Activate, bank, 5, 100 + 6 * bank);
   expectFirstLegal(DramCommand::Activate, 4, 100 + 31); // nFAW beats 118 + nRRD
 }
 
@@ -128,7 +130,8 @@ TEST_F(VaultTest, StreamReachesTheBusBandwidthMinusRefresh) {
   // Rows of 32 lines over all banks, all requests waiting: bank overlap hides ACT and PRE.
   constexpr int64_t lines = 200'000;
   int64_t end = 0;
-  for (int64_t i = 0; i < lines; ++i) end = vault.serve(0, i / 32 % 8, i / 32 / 8, false);
+  for (int64_t i = 0; i < lines; ++i)
+    end = vault.serve(0, i / 32 % 8, i / 32 / 8, false);
   double gigabytesPerSecond = static_cast<double>(lines) * 64 * 1000 / static_cast<double>(end);
   // In each nREFI, the bus idles from the last data to the first after the refresh: at most tRAS+tRP+tRFC+tRCD+tCL.
   double expected = 16.0 * (1 - (17 + 101 + 11 + 13) / 5003.0);
@@ -142,7 +145,8 @@ TEST_F(VaultTest, RowConflictsInOneBankCostTheRowCycle) {
   DramTiming noRefresh(config, 64);
   Vault bare(noRefresh);
   int64_t end = 0;
-  for (int64_t i = 0; i < reads; ++i) end = bare.serve(0, 0, i, false);
+  for (int64_t i = 0; i < reads; ++i)
+    end = bare.serve(0, 0, i, false);
   EXPECT_EQ(end, ((reads - 1) * (41 + 17) + 11 + 13 + 4) * 1000); // tRC = tRAS + tRP
 }
 
@@ -153,7 +157,8 @@ TEST_F(VaultTest, LowerBandwidthSlowsTheBusExactly) {
   DramTiming slow(config, 64);
   Vault narrow(slow);
   int64_t end = 0;
-  for (int64_t i = 0; i < 32; ++i) end = narrow.serve(0, 0, 0, false);
+  for (int64_t i = 0; i < 32; ++i)
+    end = narrow.serve(0, 0, 0, false);
   EXPECT_EQ(end, (11 + 13) * 1000 + 32 * 10'240);
 }
 

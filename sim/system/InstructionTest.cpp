@@ -30,9 +30,9 @@ MachineConfig oneCore() {
 Result evaluate(uint32_t word, uint64_t a, uint64_t b = 0, uint64_t c = 0, uint32_t frm = 0) {
   static NmcMachine machine(oneCore(), 1);
   uint64_t data[8] = {a, b, c, 0, 0, 0, 0, 0};
-  std::vector<uint32_t> code = {ld(a4, 0, a0),        ld(t0, 0, a4),       ld(t1, 8, a4),   ld(t2, 16, a4),  fld(f1, 0, a4),
-                                fld(f2, 8, a4),       fld(f3, 16, a4),     csrrwi(0, 2, frm), word,          sd(a5, 24, a4),
-                                fsd(f0, 32, a4),      csrrs(t0, 1, zero),  sd(t0, 40, a4), ret()};
+  std::vector<uint32_t> code = {ld(a4, 0, a0),   ld(t0, 0, a4),      ld(t1, 8, a4),     ld(t2, 16, a4), fld(f1, 0, a4),
+                                fld(f2, 8, a4),  fld(f3, 16, a4),    csrrwi(0, 2, frm), word,           sd(a5, 24, a4),
+                                fsd(f0, 32, a4), csrrs(t0, 1, zero), sd(t0, 40, a4),    ret()};
   std::vector<std::byte> elf = elfOf(code);
   GuestRegion region{0x100000, data, sizeof data, true};
   uint64_t operand = 0x100000;
@@ -145,7 +145,8 @@ TEST(InstructionTest, StoresTruncate) {
   auto stored = [](uint32_t funct3, uint32_t opcode, uint32_t source) {
     static NmcMachine machine(oneCore(), 1);
     uint64_t data[4] = {0x8182838485868788, 0, 0x1111111111111111, 0};
-    std::vector<std::byte> elf = elfOf({ld(a4, 0, a0), ld(t0, 0, a4), fld(f1, 0, a4), sType(opcode, funct3, source, 16, a4), ret()});
+    std::vector<std::byte> elf =
+        elfOf({ld(a4, 0, a0), ld(t0, 0, a4), fld(f1, 0, a4), sType(opcode, funct3, source, 16, a4), ret()});
     GuestRegion region{0x100000, data, sizeof data, true};
     uint64_t operand = 0x100000;
     machine.launch({.elf = elf, .regions = {&region, 1}, .operandAddresses = {&operand, 1}, .tasks = 1});
@@ -166,7 +167,8 @@ TEST(InstructionTest, FloatArithmeticMatchesTheHost) {
     for (float b : values) {
       auto check = [&](uint32_t funct5, float expected) {
         uint64_t want = std::isnan(expected) ? 0xffffffff7fc00000 : box(expected);
-        EXPECT_EQ(evaluate(fp(funct5, 0, dynamicRounding, f0, f1, f2), box(a), box(b)).f, want) << funct5 << ": " << a << ", " << b;
+        EXPECT_EQ(evaluate(fp(funct5, 0, dynamicRounding, f0, f1, f2), box(a), box(b)).f, want)
+            << funct5 << ": " << a << ", " << b;
       };
       check(0, a + b), check(1, a - b), check(2, a * b), check(3, a / b);
     }
@@ -197,7 +199,8 @@ TEST(InstructionTest, SeparateMultiplyAndAddAreNotFused) {
   float a = 1 + 0x1p-23f, c = -(1 + 0x1p-22f);
   static NmcMachine machine(oneCore(), 1);
   float data[16] = {a, a, c, 0};
-  std::vector<std::byte> elf = elfOf({ld(a4, 0, a0), flw(f1, 0, a4), flw(f2, 4, a4), flw(f3, 8, a4), fmulS(f0, f1, f2), faddS(f0, f0, f3), fsw(f0, 12, a4), ret()});
+  std::vector<std::byte> elf = elfOf({ld(a4, 0, a0), flw(f1, 0, a4), flw(f2, 4, a4), flw(f3, 8, a4), fmulS(f0, f1, f2),
+                                      faddS(f0, f0, f3), fsw(f0, 12, a4), ret()});
   GuestRegion region{0x100000, data, sizeof data, true};
   uint64_t operand = 0x100000;
   machine.launch({.elf = elf, .regions = {&region, 1}, .operandAddresses = {&operand, 1}, .tasks = 1});
@@ -206,7 +209,9 @@ TEST(InstructionTest, SeparateMultiplyAndAddAreNotFused) {
 
 TEST(InstructionTest, StaticAndDynamicRoundingModes) {
   float a = 1, b = 0x1p-30f, next = std::nextafter(1.0f, 2.0f), below = std::nextafter(1.0f, 0.0f);
-  auto rounded = [&](uint32_t mode, uint32_t frm, float y) { return evaluate(fp(0, 0, mode, f0, f1, f2), box(a), box(y), 0, frm).f; };
+  auto rounded = [&](uint32_t mode, uint32_t frm, float y) {
+    return evaluate(fp(0, 0, mode, f0, f1, f2), box(a), box(y), 0, frm).f;
+  };
   EXPECT_EQ(rounded(3, 0, b), box(next));
   EXPECT_EQ(rounded(7, 3, b), box(next));
   EXPECT_EQ(rounded(2, 0, -b), box(below));
@@ -222,8 +227,10 @@ TEST(InstructionTest, NansAreCanonicalAndBoxesChecked) {
   EXPECT_EQ(evaluate(faddS(f0, f1, f2), 0xffffffff7fa00001, box(1.0f)).f, 0xffffffff7fc00000);
   EXPECT_EQ(evaluate(faddS(f0, f1, f2), box(1.0f) & 0xffffffff, box(1.0f)).f, 0xffffffff7fc00000) << "not boxed";
   EXPECT_EQ(evaluate(fp(0, 1, 7, f0, f1, f2), 0xfff8000000000123, box(1.0)).f, canonicalNan64);
-  EXPECT_EQ(evaluate(fp(4, 0, 0, f0, f1, f2), 0x3f800000, box(-1.0f)).f, 0xffffffffffc00000) << "fsgnj of what is not boxed";
-  EXPECT_EQ(evaluate(fp(0x1c, 0, 0, a5, f1, 0), 0x123456789abcdef0).x, signExtended(0x9abcdef0)) << "fmv.x.w moves bits";
+  EXPECT_EQ(evaluate(fp(4, 0, 0, f0, f1, f2), 0x3f800000, box(-1.0f)).f, 0xffffffffffc00000)
+      << "fsgnj of what is not boxed";
+  EXPECT_EQ(evaluate(fp(0x1c, 0, 0, a5, f1, 0), 0x123456789abcdef0).x, signExtended(0x9abcdef0))
+      << "fmv.x.w moves bits";
 }
 
 TEST(InstructionTest, SignInjection) {
@@ -252,7 +259,9 @@ TEST(InstructionTest, MinimumAndMaximum) {
 }
 
 TEST(InstructionTest, Comparisons) {
-  auto compare = [](uint32_t funct3, float a, float b) { return evaluate(fp(0x14, 0, funct3, a5, f1, f2), box(a), box(b)); };
+  auto compare = [](uint32_t funct3, float a, float b) {
+    return evaluate(fp(0x14, 0, funct3, a5, f1, f2), box(a), box(b));
+  };
   EXPECT_EQ(compare(2, 1, 1).x, 1u);
   EXPECT_EQ(compare(2, 0.0f, -0.0f).x, 1u);
   EXPECT_EQ(compare(1, 1, 2).x, 1u);
@@ -269,7 +278,9 @@ TEST(InstructionTest, Comparisons) {
 }
 
 TEST(InstructionTest, ConversionsToAndFromIntegers) {
-  auto toInt = [](uint32_t format, uint32_t kind, uint32_t mode, uint64_t bits) { return evaluate(fp(0x18, format, mode, a5, f1, kind), bits).x; };
+  auto toInt = [](uint32_t format, uint32_t kind, uint32_t mode, uint64_t bits) {
+    return evaluate(fp(0x18, format, mode, a5, f1, kind), bits).x;
+  };
   EXPECT_EQ(toInt(0, 0, 1, box(-3.7f)), uint64_t(-3));
   EXPECT_EQ(toInt(0, 0, 2, box(-3.2f)), uint64_t(-4));
   EXPECT_EQ(toInt(0, 0, 4, box(2.5f)), 3u);
@@ -296,7 +307,8 @@ TEST(InstructionTest, SixteenBitFormats) {
   EXPECT_EQ(evaluate(fp(0x08, 1, 0, f0, f1, 2), boxHalf(0x0001)).f, box(0x1p-24)) << "fcvt.d.h";
   EXPECT_EQ(evaluate(fp(0x08, 2, 7, f0, f1, 0), box(65519.9f)).f, boxHalf(0x7bff)) << "fcvt.h.s";
   EXPECT_EQ(evaluate(fp(0x08, 2, 7, f0, f1, 0), box(65520.0f)).f, boxHalf(0x7c00));
-  EXPECT_EQ(evaluate(fp(0x08, 2, 7, f0, f1, 1), box(1 + 0x1p-11 + 0x1p-40)).f, boxHalf(0x3c01)) << "fcvt.h.d rounds once";
+  EXPECT_EQ(evaluate(fp(0x08, 2, 7, f0, f1, 1), box(1 + 0x1p-11 + 0x1p-40)).f, boxHalf(0x3c01))
+      << "fcvt.h.d rounds once";
   EXPECT_EQ(evaluate(fp(0x08, 0, 0, f0, f1, 6), boxHalf(0x3f80)).f, box(1.0f)) << "fcvt.s.bf16";
   EXPECT_EQ(evaluate(fp(0x08, 2, 7, f0, f1, 8), box(1 + 0x1p-8f)).f, boxHalf(0x3f80)) << "fcvt.bf16.s, tie to even";
   EXPECT_EQ(evaluate(fp(0x08, 2, 7, f0, f1, 8), box(notANumber)).f, boxHalf(0x7fc0));
@@ -325,7 +337,8 @@ TEST(InstructionTest, Atomics) {
   auto run = [](uint32_t funct5, bool isDouble, uint64_t old, uint64_t operand) {
     static NmcMachine machine(oneCore(), 1);
     uint64_t data[4] = {old, operand, 0, 0};
-    std::vector<std::byte> elf = elfOf({ld(a4, 0, a0), ld(t1, 8, a4), amo(funct5, isDouble, a5, a4, t1), sd(a5, 16, a4), ret()});
+    std::vector<std::byte> elf =
+        elfOf({ld(a4, 0, a0), ld(t1, 8, a4), amo(funct5, isDouble, a5, a4, t1), sd(a5, 16, a4), ret()});
     GuestRegion region{0x100000, data, sizeof data, true};
     uint64_t address = 0x100000;
     machine.launch({.elf = elf, .regions = {&region, 1}, .operandAddresses = {&address, 1}, .tasks = 1});
@@ -350,7 +363,8 @@ TEST(InstructionTest, Atomics) {
 TEST(InstructionTest, LoadReservedStoreConditional) {
   static NmcMachine machine(oneCore(), 1);
   uint64_t data[4] = {41, 0, 99, 0};
-  std::vector<std::byte> elf = elfOf({ld(a4, 0, a0), amo(2, true, t0, a4, 0), addi(t0, t0, 1), amo(3, true, a5, a4, t0), sd(a5, 16, a4), ret()});
+  std::vector<std::byte> elf =
+      elfOf({ld(a4, 0, a0), amo(2, true, t0, a4, 0), addi(t0, t0, 1), amo(3, true, a5, a4, t0), sd(a5, 16, a4), ret()});
   GuestRegion region{0x100000, data, sizeof data, true};
   uint64_t address = 0x100000;
   machine.launch({.elf = elf, .regions = {&region, 1}, .operandAddresses = {&address, 1}, .tasks = 1});

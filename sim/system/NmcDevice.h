@@ -11,7 +11,7 @@ namespace nearbank::sim {
 class NmcDevice : public PimDevice {
 public:
   /// @param simulatingThreads host threads; 0 means all; results are the same for any number
-  explicit NmcDevice(const MachineConfig &config, int simulatingThreads = 0)  : machine_(config, simulatingThreads) {}
+  explicit NmcDevice(const MachineConfig &config, int simulatingThreads = 0) : machine_(config, simulatingThreads) {}
 
   /// The kernel sees the buffers of its own operands and nothing else; those it only reads are write-protected.
   /// @throws DeviceError NB05xx when the kernel traps

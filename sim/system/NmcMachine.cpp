@@ -23,7 +23,8 @@ namespace nearbank::sim {
 namespace {
 
 /// The machine's own guest ranges lie above every kernel and region.
-constexpr uint64_t tableBase = uint64_t{1} << 40, statusBase = tableBase + (uint64_t{1} << 36), stackBase = uint64_t{1} << 41;
+constexpr uint64_t tableBase = uint64_t{1} << 40, statusBase = tableBase + (uint64_t{1} << 36),
+                   stackBase = uint64_t{1} << 41;
 /// Return address of a kernel; nothing is mapped there.
 constexpr uint64_t haltPc = (uint64_t{1} << 62) - 4096;
 /// Each core's status words have a line of their own.
@@ -36,7 +37,8 @@ class ZeroedMemory {
 public:
   explicit ZeroedMemory(uint64_t bytes) : bytes_(bytes) {
     void *mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) throw std::bad_alloc();
+    if (mapped == MAP_FAILED)
+      throw std::bad_alloc();
     data_ = static_cast<char *>(mapped);
   }
   ZeroedMemory(const ZeroedMemory &) = delete;
@@ -79,23 +81,27 @@ struct NmcMachine::Impl {
   std::vector<size_t> activeIds; ///< Core numbers of the current launch.
   std::vector<Core *> active;
   std::unique_ptr<ThreadTeam> team;
-  std::list<LoadedKernel> kernels; ///< Recently launched, latest first.
+  std::list<LoadedKernel> kernels;                ///< Recently launched, latest first.
   std::unique_ptr<ZeroedMemory> stacks, statuses; ///< Of all cores; zero at each launch.
   uint64_t stackBytes;
 };
 
-NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads) : config(machine), latency(machine.core, machine.l1d) {
+NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads)
+    : config(machine), latency(machine.core, machine.l1d) {
   if (config.core.count <= 0 || !(config.core.clockGHz > 0) || config.core.stackKiB <= 0)
     throw UserError({.code = "NB0112",
                      .title = "machine has no usable cores",
                      .where = config.file.empty() ? config.name : config.file,
                      .expected = "positive core count, clock and stack",
-                     .actual = fmt::format("{} cores, {} GHz, {} KiB", config.core.count, config.core.clockGHz, config.core.stackKiB),
+                     .actual = fmt::format("{} cores, {} GHz, {} KiB", config.core.count, config.core.clockGHz,
+                                           config.core.stackKiB),
                      .fix = "mend the machine file"});
   DramTiming checkDram(config.dram, config.l1d.lineBytes);
   CoreParameters parameters{config.l1i, config.l1d, config.l2, config.dram};
-  for (int64_t i = 0; i < config.core.count; ++i) cores.push_back(std::make_unique<Core>(parameters));
-  size_t threads = simulatingThreads > 0 ? static_cast<size_t>(simulatingThreads) : std::max(1u, std::thread::hardware_concurrency());
+  for (int64_t i = 0; i < config.core.count; ++i)
+    cores.push_back(std::make_unique<Core>(parameters));
+  size_t threads = simulatingThreads > 0 ? static_cast<size_t>(simulatingThreads)
+                                         : std::max(1u, std::thread::hardware_concurrency());
   team = std::make_unique<ThreadTeam>(std::min(threads, cores.size()));
   uint64_t line = static_cast<uint64_t>(config.l1d.lineBytes);
   stackBytes = (static_cast<uint64_t>(config.core.stackKiB) * 1024 + line - 1) / line * line;
@@ -106,22 +112,26 @@ NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads) : co
 void NmcMachine::Impl::runAhead(Weave *weave) {
   auto share = [&](size_t thread) {
     for (size_t i = thread; i < active.size(); i += team->size()) {
-      if (active[i]->state != CoreState::Ready) continue;
+      if (active[i]->state != CoreState::Ready)
+        continue;
       if (weave != nullptr) {
-        if (weave->pending(i) > chunkEvents / 2) continue;
+        if (weave->pending(i) > chunkEvents / 2)
+          continue;
         weave->compact(i);
       }
       active[i]->run(chunkEvents);
     }
   };
   // Each thread has its own translation, so every share runs even where one thread does all.
-  if (active.size() > 1) return team->run(share);
+  if (active.size() > 1)
+    return team->run(share);
   share(0);
 }
 
 void NmcMachine::Impl::checkTraps(const GuestMemory &memory) const {
   for (size_t i = 0; i < active.size(); ++i)
-    if (active[i]->state == CoreState::Trapped) throwTrap(active[i]->lastTrap(), activeIds[i], memory);
+    if (active[i]->state == CoreState::Trapped)
+      throwTrap(active[i]->lastTrap(), activeIds[i], memory);
 }
 
 LoadedKernel &NmcMachine::Impl::load(std::span<const std::byte> elf) {
@@ -135,27 +145,34 @@ LoadedKernel &NmcMachine::Impl::load(std::span<const std::byte> elf) {
   std::vector<TextSegment> text;
   bool hasData = false;
   for (const ElfSegment &segment : kernel.image.segments) {
-    if (segment.isExecutable) text.push_back({segment.guestBase, std::span<const std::byte>(segment.bytes)});
+    if (segment.isExecutable)
+      text.push_back({segment.guestBase, std::span<const std::byte>(segment.bytes)});
     hasData |= segment.isWritable;
   }
-  for (size_t i = 0; i < team->size(); ++i) kernel.translations.push_back(std::make_unique<Translation>(text, latency, interpreterHandlers()));
+  for (size_t i = 0; i < team->size(); ++i)
+    kernel.translations.push_back(std::make_unique<Translation>(text, latency, interpreterHandlers()));
   // Data must be fresh at each launch: such a kernel matches no later one.
-  if (!hasData) kernel.elf.assign(elf.begin(), elf.end());
-  if (kernels.size() >= maxLoadedKernels) kernels.pop_back();
+  if (!hasData)
+    kernel.elf.assign(elf.begin(), elf.end());
+  if (kernels.size() >= maxLoadedKernels)
+    kernels.pop_back();
   kernels.push_front(std::move(kernel));
   return kernels.front();
 }
 
 NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
   NmcLaunchStats stats;
-  if (launch.tasks <= 0) return stats;
+  if (launch.tasks <= 0)
+    return stats;
 
   LoadedKernel &kernel = load(launch.elf);
   GuestMemory memory;
   for (ElfSegment &segment : kernel.image.segments)
-    memory.add(segment.guestBase, segment.bytes.data(), segment.bytes.size(), segment.isWritable, "segment of the kernel");
+    memory.add(segment.guestBase, segment.bytes.data(), segment.bytes.size(), segment.isWritable,
+               "segment of the kernel");
   for (const GuestRegion &region : launch.regions)
-    if (region.bytes != 0) memory.add(region.guestBase, region.hostBase, region.bytes, region.isWritable, "operand buffer");
+    if (region.bytes != 0)
+      memory.add(region.guestBase, region.hostBase, region.bytes, region.isWritable, "operand buffer");
 
   auto numCores = static_cast<uint64_t>(cores.size());
   uint64_t line = static_cast<uint64_t>(config.l1d.lineBytes);
@@ -171,11 +188,15 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
 
   active.clear(), activeIds.clear();
   for (uint64_t c = 0; c < numCores; ++c) {
-    auto split = [&](uint64_t i) { return static_cast<int64_t>(static_cast<__int128>(i) * launch.tasks / static_cast<__int128>(numCores)); };
+    auto split = [&](uint64_t i) {
+      return static_cast<int64_t>(static_cast<__int128>(i) * launch.tasks / static_cast<__int128>(numCores));
+    };
     int64_t begin = split(c), end = split(c + 1);
     begin = std::min(end, begin + launch.firstTaskOfCore);
-    if (launch.tasksOfCore > 0) end = std::min(end, begin + launch.tasksOfCore);
-    if (begin == end) continue;
+    if (launch.tasksOfCore > 0)
+      end = std::min(end, begin + launch.tasksOfCore);
+    if (begin == end)
+      continue;
     memory.add(stackBase + c * stackStride, stacks->get() + c * stackBytes, stackBytes, true, "stack");
     Core &core = *cores[c];
     core.start(*kernel.translations[active.size() % team->size()], memory, kernel.image.entry, haltPc);
@@ -191,7 +212,8 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
     activeIds.push_back(c);
   }
 
-  if (active.empty()) return stats;
+  if (active.empty())
+    return stats;
   Weave weave(config, activeIds, cores.size());
   runAhead(nullptr);
   checkTraps(memory);
@@ -204,7 +226,8 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
 
   weave.report(stats);
   stats.coresUsed = static_cast<int64_t>(active.size());
-  for (const auto &translation : kernel.translations) translation->collectCounts(stats);
+  for (const auto &translation : kernel.translations)
+    translation->collectCounts(stats);
   for (size_t i = 0; i < active.size(); ++i) {
     stats.l1dAccesses += active[i]->splitAccesses;
     stats.l1dMisses += active[i]->l1dMisses;
@@ -214,12 +237,14 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
   for (size_t i = active.size(); i-- > 0;) {
     KernelStatus status;
     std::memcpy(&status, statuses->get() + activeIds[i] * statusStride, sizeof status);
-    if (status.code != 0) stats.status = status;
+    if (status.code != 0)
+      stats.status = status;
   }
   return stats;
 }
 
-NmcMachine::NmcMachine(const MachineConfig &config, int simulatingThreads) : impl_(std::make_unique<Impl>(config, simulatingThreads)) {}
+NmcMachine::NmcMachine(const MachineConfig &config, int simulatingThreads)
+    : impl_(std::make_unique<Impl>(config, simulatingThreads)) {}
 NmcMachine::~NmcMachine() = default;
 NmcLaunchStats NmcMachine::launch(const NmcLaunch &launch) { return impl_->launch(launch); }
 int64_t NmcMachine::numCores() const { return impl_->config.core.count; }

@@ -23,31 +23,43 @@ struct GuestRegion {
 };
 
 /// Instruction classes that statistics tell apart.
-enum class InstructionClass : uint8_t { IntAlu, IntMulDiv, Branch, Load, Store, FloatAdd, FloatMul, FloatFma, FloatDiv, FloatOther, Other };
+enum class InstructionClass : uint8_t {
+  IntAlu,
+  IntMulDiv,
+  Branch,
+  Load,
+  Store,
+  FloatAdd,
+  FloatMul,
+  FloatFma,
+  FloatDiv,
+  FloatOther,
+  Other
+};
 inline constexpr size_t numInstructionClasses = 11;
 
 struct NmcLaunch {
-  std::span<const std::byte> elf;            ///< PimKernel::elf.
-  std::span<const GuestRegion> regions;      ///< Sorted by guestBase, disjoint; below 1 << 40.
+  std::span<const std::byte> elf;             ///< PimKernel::elf.
+  std::span<const GuestRegion> regions;       ///< Sorted by guestBase, disjoint; below 1 << 40.
   std::span<const uint64_t> operandAddresses; ///< Guest pointers of the kernel's operand table.
-  int64_t tasks = 0;                         ///< Split into one contiguous block per core.
-  int64_t firstTaskOfCore = 0;               ///< Sampling: tasks of each core's block that are left out at its start.
-  int64_t tasksOfCore = 0;                   ///< Sampling: tasks that each core executes at most; 0 means all.
+  int64_t tasks = 0;                          ///< Split into one contiguous block per core.
+  int64_t firstTaskOfCore = 0;                ///< Sampling: tasks of each core's block that are left out at its start.
+  int64_t tasksOfCore = 0;                    ///< Sampling: tasks that each core executes at most; 0 means all.
 };
 
 struct NmcLaunchStats {
-  uint64_t coreCycles = 0;      ///< Cycles of the slowest core, core clock.
-  double timeNs = 0;            ///< coreCycles at the core clock; simulated.
-  uint64_t instructions = 0;    ///< Over all cores.
+  uint64_t coreCycles = 0;   ///< Cycles of the slowest core, core clock.
+  double timeNs = 0;         ///< coreCycles at the core clock; simulated.
+  uint64_t instructions = 0; ///< Over all cores.
   std::array<uint64_t, numInstructionClasses> instructionsByClass{};
   int64_t coresUsed = 0;
   uint64_t l1dAccesses = 0, l1dMisses = 0, l1iMisses = 0, writebacks = 0;
-  uint64_t dramReads = 0, dramWrites = 0;     ///< Lines.
+  uint64_t dramReads = 0, dramWrites = 0; ///< Lines.
   uint64_t dramBytes = 0;
   uint64_t rowHits = 0, rowMisses = 0, rowConflicts = 0;
-  uint64_t memoryStallCycles = 0;  ///< Summed over cores.
-  double vaultBusyShare = 0;       ///< Mean over vaults of data-bus busy time / timeNs.
-  KernelStatus status;             ///< Of the lowest-numbered core that set one.
+  uint64_t memoryStallCycles = 0; ///< Summed over cores.
+  double vaultBusyShare = 0;      ///< Mean over vaults of data-bus busy time / timeNs.
+  KernelStatus status;            ///< Of the lowest-numbered core that set one.
 };
 
 /// Thread-safe for separate instances; one launch at a time per instance.

@@ -23,7 +23,8 @@ void addDifference(NmcLaunchStats &sum, const NmcLaunchStats &longer, const NmcL
                      &NmcLaunchStats::rowMisses, &NmcLaunchStats::rowConflicts, &NmcLaunchStats::memoryStallCycles})
     add(field);
   for (size_t c = 0; c < numInstructionClasses; ++c) {
-    double value = static_cast<double>(longer.instructionsByClass[c]) - static_cast<double>(shorter.instructionsByClass[c]);
+    double value =
+        static_cast<double>(longer.instructionsByClass[c]) - static_cast<double>(shorter.instructionsByClass[c]);
     sum.instructionsByClass[c] += static_cast<uint64_t>(std::llround(std::max(0.0, value * weight)));
   }
 }
@@ -92,14 +93,19 @@ private:
     std::vector<double> rates;
     for (int64_t i = 0; i < options_.windows; ++i) {
       // Windows lie in the middle of equal strata of the block.
-      auto first = static_cast<int64_t>(2 * length + rest * (static_cast<double>(i) + 0.5) / static_cast<double>(options_.windows)) - 2 * length;
+      auto first = static_cast<int64_t>(2 * length +
+                                        rest * (static_cast<double>(i) + 0.5) / static_cast<double>(options_.windows)) -
+                   2 * length;
       NmcLaunchStats shorter = window(first, 2 * length), longer = window(first, 3 * length);
-      rates.push_back((static_cast<double>(longer.coreCycles) - static_cast<double>(shorter.coreCycles)) / static_cast<double>(length));
+      rates.push_back((static_cast<double>(longer.coreCycles) - static_cast<double>(shorter.coreCycles)) /
+                      static_cast<double>(length));
       addDifference(timing.stats, longer, shorter, rest / static_cast<double>(length * options_.windows));
     }
     double mean = 0, squares = 0;
-    for (double rate : rates) mean += rate / static_cast<double>(rates.size());
-    for (double rate : rates) squares += (rate - mean) * (rate - mean);
+    for (double rate : rates)
+      mean += rate / static_cast<double>(rates.size());
+    for (double rate : rates)
+      squares += (rate - mean) * (rate - mean);
     size_t freedom = rates.size() - 1;
     double quantile = studentQuantiles[std::min<size_t>(freedom, std::size(studentQuantiles)) - 1];
     double error = quantile * std::sqrt(squares / static_cast<double>(freedom) / static_cast<double>(rates.size()));

@@ -15,10 +15,10 @@ struct SamplingOptions {
 
 /// An estimate with its uncertainty; all times simulated.
 struct SampledTiming {
-  NmcLaunchStats stats;       ///< Counts scaled to the whole launch; coreCycles and timeNs are the estimate.
+  NmcLaunchStats stats;         ///< Counts scaled to the whole launch; coreCycles and timeNs are the estimate.
   double lowNs = 0, highNs = 0; ///< 95 % confidence interval of timeNs; both timeNs when the launch ran whole.
-  double sampledShare = 1;    ///< Tasks executed in measured windows over all tasks.
-  bool isExact = true;        ///< The launch ran whole.
+  double sampledShare = 1;      ///< Tasks executed in measured windows over all tasks.
+  bool isExact = true;          ///< The launch ran whole.
 };
 
 /// Estimates a launch. Every window runs on all cores at once, so that they contend for the vaults as in the whole

@@ -23,8 +23,19 @@ MachineConfig machineOf(int64_t cores) {
 
 /// output[i] = input[i] + 1 for i in [a1, a2).
 std::vector<uint32_t> streamKernel() {
-  return {ld(a4, 0, a0), ld(a5, 8, a0), slli(t0, a1, 3), add(a4, a4, t0), add(a5, a5, t0),
-          ld(t1, 0, a4), addi(t1, t1, 1), sd(t1, 0, a5), addi(a4, a4, 8), addi(a5, a5, 8), addi(a1, a1, 1), blt(a1, a2, -24), ret()};
+  return {ld(a4, 0, a0),
+          ld(a5, 8, a0),
+          slli(t0, a1, 3),
+          add(a4, a4, t0),
+          add(a5, a5, t0),
+          ld(t1, 0, a4),
+          addi(t1, t1, 1),
+          sd(t1, 0, a5),
+          addi(a4, a4, 8),
+          addi(a5, a5, 8),
+          addi(a1, a1, 1),
+          blt(a1, a2, -24),
+          ret()};
 }
 
 struct Case {
@@ -84,7 +95,8 @@ TEST(SampledLaunchTest, WindowsRunTheirTasksOnly) {
   launch.firstTaskOfCore = 3;
   launch.tasksOfCore = 2;
   machine.launch(launch);
-  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(stream.output[i], i % 16 == 3 || i % 16 == 4 ? 1 : 0) << i;
+  for (size_t i = 0; i < 64; ++i)
+    EXPECT_EQ(stream.output[i], i % 16 == 3 || i % 16 == 4 ? 1 : 0) << i;
 }
 
 TEST(SampledLaunchTest, RepeatsExactly) {

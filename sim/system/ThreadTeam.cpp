@@ -5,7 +5,8 @@
 namespace nearbank::sim {
 
 ThreadTeam::ThreadTeam(size_t size) : errors_(size) {
-  for (size_t member = 1; member < size; ++member) workers_.emplace_back([this, member] { serve(member); });
+  for (size_t member = 1; member < size; ++member)
+    workers_.emplace_back([this, member] { serve(member); });
 }
 
 ThreadTeam::~ThreadTeam() {
@@ -14,7 +15,8 @@ ThreadTeam::~ThreadTeam() {
     isClosing_ = true;
   }
   started_.notify_all();
-  for (std::thread &worker : workers_) worker.join();
+  for (std::thread &worker : workers_)
+    worker.join();
 }
 
 void ThreadTeam::run(const std::function<void(size_t)> &work) {
@@ -36,7 +38,8 @@ void ThreadTeam::run(const std::function<void(size_t)> &work) {
     finished_.wait(lock, [this] { return running_ == 0; });
   }
   for (const std::exception_ptr &error : errors_)
-    if (error) std::rethrow_exception(error);
+    if (error)
+      std::rethrow_exception(error);
 }
 
 void ThreadTeam::serve(size_t member) {
@@ -46,7 +49,8 @@ void ThreadTeam::serve(size_t member) {
     {
       std::unique_lock lock(mutex_);
       started_.wait(lock, [&] { return isClosing_ || round_ != seen; });
-      if (isClosing_) return;
+      if (isClosing_)
+        return;
       seen = round_;
       work = work_;
     }
@@ -58,7 +62,8 @@ void ThreadTeam::serve(size_t member) {
     }
     std::lock_guard lock(mutex_);
     errors_[member] = error;
-    if (--running_ == 0) finished_.notify_one();
+    if (--running_ == 0)
+      finished_.notify_one();
   }
 }
 

@@ -18,7 +18,9 @@ void throwTrap(const Trap &trap, size_t core, const GuestMemory &memory) {
     report.code = "NB0501";
     report.title = "near-memory kernel accessed memory outside its buffers";
     const MemoryRange *near = memory.nearest(trap.address);
-    report.expected = near == nullptr ? "a mapped address" : fmt::format("a mapped address; the nearest range is [{:#x}, {:#x})", near->begin, near->end);
+    report.expected =
+        near == nullptr ? "a mapped address"
+                        : fmt::format("a mapped address; the nearest range is [{:#x}, {:#x})", near->begin, near->end);
     report.actual = std::move(access);
     break;
   }
@@ -31,7 +33,8 @@ void throwTrap(const Trap &trap, size_t core, const GuestMemory &memory) {
   case TrapKind::IllegalInstruction:
     report.code = "NB0503";
     report.title = "near-memory kernel executed an illegal instruction";
-    report.expected = "an instruction of RV64GC with Zfhmin and Zfbfmin, CSRs fflags, frm and fcsr, a rounding mode of RNE, RTZ, RDN or RUP";
+    report.expected = "an instruction of RV64GC with Zfhmin and Zfbfmin, CSRs fflags, frm and fcsr, a rounding mode of "
+                      "RNE, RTZ, RDN or RUP";
     report.actual = describe(trap.instruction);
     break;
   case TrapKind::JumpOutside:

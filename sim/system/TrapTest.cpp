@@ -118,7 +118,8 @@ TEST(TrapTest, MalformedExecutables) {
   EXPECT_EQ(reportOfElf(good).code, "");
   EXPECT_EQ(reportOfElf(std::vector<std::byte>{}).code, "NB0505");
   EXPECT_EQ(reportOfElf(std::vector<std::byte>(200)).code, "NB0505");
-  for (size_t cut = 0; cut < 0x1000; cut += 7) EXPECT_EQ(reportOfElf(std::vector<std::byte>(good.begin(), good.begin() + static_cast<long>(cut))).code, "NB0505");
+  for (size_t cut = 0; cut < 0x1000; cut += 7)
+    EXPECT_EQ(reportOfElf(std::vector<std::byte>(good.begin(), good.begin() + static_cast<long>(cut))).code, "NB0505");
   auto broken = [&](size_t offset, int value) {
     std::vector<std::byte> elf = good;
     elf[offset] = static_cast<std::byte>(value);

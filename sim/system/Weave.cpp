@@ -11,7 +11,8 @@
 namespace nearbank::sim {
 
 Weave::Weave(const MachineConfig &config, const std::vector<size_t> &coreIds, size_t numCores)
-    : timing_(config.dram, config.l1d.lineBytes), periodFs_(static_cast<uint64_t>(std::llround(1e6 / config.core.clockGHz))),
+    : timing_(config.dram, config.l1d.lineBytes),
+      periodFs_(static_cast<uint64_t>(std::llround(1e6 / config.core.clockGHz))),
       lineBytes_(static_cast<uint64_t>(config.l1d.lineBytes)) {
   auto numVaults = static_cast<size_t>(config.dram.vaults);
   vaults_.assign(numVaults, Vault(timing_));
@@ -29,14 +30,17 @@ Weave::Weave(const MachineConfig &config, const std::vector<size_t> &coreIds, si
 
 void Weave::begin(const std::vector<Core *> &cores) {
   lanes_.resize(cores.size());
-  for (size_t i = 0; i < cores.size(); ++i) lanes_[i].core = cores[i];
-  for (size_t i = 0; i < cores.size(); ++i) schedule(i);
+  for (size_t i = 0; i < cores.size(); ++i)
+    lanes_[i].core = cores[i];
+  for (size_t i = 0; i < cores.size(); ++i)
+    schedule(i);
 }
 
 void Weave::setReadKey(uint64_t lane, uint64_t key) {
   size_t node = numLeaves_ + lane;
   tree_[node] = key;
-  for (; node > 1; node /= 2) tree_[node / 2] = std::min(tree_[node], tree_[node ^ 1]);
+  for (; node > 1; node /= 2)
+    tree_[node / 2] = std::min(tree_[node], tree_[node ^ 1]);
 }
 
 void Weave::schedule(uint64_t index) {
@@ -55,7 +59,9 @@ void Weave::schedule(uint64_t index) {
     case EventKind::Write:
       writes_.push({keyOf(toPs(cycle) + hopPs(index, event.vault), index, true), event});
       break;
-    case EventKind::Wait: lane.resumedAt = cycle; break;
+    case EventKind::Wait:
+      lane.resumedAt = cycle;
+      break;
     case EventKind::End:
       lane.endCycle = cycle;
       lane.hasEnded = true;
@@ -103,7 +109,8 @@ void Weave::compact(size_t core) {
 void Weave::refill() {
   numStarved_ = 0;
   for (size_t i = 0; i < lanes_.size(); ++i)
-    if (std::exchange(lanes_[i].isStarved, false)) schedule(i);
+    if (std::exchange(lanes_[i].isStarved, false))
+      schedule(i);
 }
 
 void Weave::report(NmcLaunchStats &stats) const {
@@ -121,7 +128,8 @@ void Weave::report(NmcLaunchStats &stats) const {
     busyPs += s.busBusyPs;
   }
   stats.dramBytes = (stats.dramReads + stats.dramWrites) * lineBytes_;
-  if (stats.timeNs > 0) stats.vaultBusyShare = static_cast<double>(busyPs) / 1000 / static_cast<double>(vaults_.size()) / stats.timeNs;
+  if (stats.timeNs > 0)
+    stats.vaultBusyShare = static_cast<double>(busyPs) / 1000 / static_cast<double>(vaults_.size()) / stats.timeNs;
 }
 
 } // namespace nearbank::sim

@@ -56,7 +56,9 @@ private:
   void schedule(uint64_t lane);
   void completeRead(uint64_t lane, int64_t arrivalPs);
   /// Requests are ordered by arrival, then lane, then reads before writes.
-  uint64_t keyOf(int64_t arrivalPs, uint64_t lane, bool isWrite) const { return static_cast<uint64_t>(arrivalPs) << keyShift_ | lane << 1 | (isWrite ? 1 : 0); }
+  uint64_t keyOf(int64_t arrivalPs, uint64_t lane, bool isWrite) const {
+    return static_cast<uint64_t>(arrivalPs) << keyShift_ | lane << 1 | (isWrite ? 1 : 0);
+  }
   void setReadKey(uint64_t lane, uint64_t key);
   int64_t hopPs(uint64_t lane, uint64_t vault) const { return hopPs_[lane * vaults_.size() + vault]; }
   int64_t toPs(uint64_t coreCycles) const { return static_cast<int64_t>(coreCycles * periodFs_ / 1000); }
@@ -71,7 +73,8 @@ private:
   std::vector<Lane> lanes_;
   unsigned keyShift_ = 1;
   size_t numLeaves_ = 1;
-  std::vector<uint64_t> tree_; ///< Keys of the reads in flight: leaf of lane i at numLeaves + i, each parent the least child.
+  std::vector<uint64_t>
+      tree_; ///< Keys of the reads in flight: leaf of lane i at numLeaves + i, each parent the least child.
   std::priority_queue<PostedWrite, std::vector<PostedWrite>, std::greater<>> writes_;
   int64_t lastWritePs_ = 0;
   size_t numStarved_ = 0;

@@ -17,6 +17,7 @@ aten = torch.ops.aten
 
 #: Rounds of import, blame and split; each round takes at least one more operator out.
 _MAX_ROUNDS = 6
+# MLIR's integers carry no sign, and the importer extends uint8 with one: unsigned types stay in eager.
 _DTYPES = {
     torch.float64,
     torch.float32,
@@ -26,7 +27,6 @@ _DTYPES = {
     torch.int32,
     torch.int16,
     torch.int8,
-    torch.uint8,
     torch.bool,
 }
 # Operators that move no data and compute nothing; a piece of only these is not worth a program.

@@ -54,6 +54,7 @@ struct Reader {
   std::map<std::string, Leaf> leaves;
   std::vector<std::string> order;
   YAML::Mark rootMark;
+  std::map<std::string, std::string> sectionPlaces; ///< Where each section's key stands.
 
   void readRoot(const YAML::Node &root) {
     rootMark = root.Mark();
@@ -96,7 +97,18 @@ struct Reader {
       fail("NB0106", "wrong type in a machine description", where,
            fmt::format("'{}' to be a mapping with {}", path, joinNames(keysBelow(path))),
            node.IsScalar() ? "'" + node.Scalar() + "'" : "nothing", "indent the keys of the section below it");
+    sectionPlaces[path] = where;
     readSection(node, path);
+  }
+
+  /// The nearest section that is there and would hold `path`, or the start of the file.
+  std::string placeOfMissing(std::string path) const {
+    for (size_t dot; (dot = path.rfind('.')) != std::string::npos;) {
+      path.resize(dot);
+      if (auto section = sectionPlaces.find(path); section != sectionPlaces.end())
+        return section->second;
+    }
+    return at(file, rootMark);
   }
 
   void readTopText(const std::string &key, const YAML::Node &node) {
@@ -221,7 +233,7 @@ struct Reader {
       if (found == leaves.end()) {
         if (std::string(field.path).rfind("l2.", 0) == 0 && !hasL2)
           continue;
-        failMissing(field.path, at(file, rootMark));
+        failMissing(field.path, placeOfMissing(field.path));
       }
       const Leaf &leaf = found->second;
       if (field.text) {

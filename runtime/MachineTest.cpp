@@ -151,7 +151,7 @@ TEST(MachineTest, UnknownSectionOffersTheNearest) {
 TEST(MachineTest, MissingKeyIsNamed) {
   EditedMachine edited("  clockGHz: {value: 1.0", "  # {value: 1.0");
   EXPECT_THAT(messageOf(edited.path()),
-              AllOf(HasSubstr("NB0104"), HasSubstr("a value for core.clockGHz"), HasSubstr(":3:1\n")));
+              AllOf(HasSubstr("NB0104"), HasSubstr("a value for core.clockGHz"), HasSubstr(":7:1\n")));
 }
 
 TEST(MachineTest, ImpossibleValuesAreRefusedWithLineAndColumn) {

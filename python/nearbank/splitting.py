@@ -17,7 +17,6 @@ aten = torch.ops.aten
 
 #: Rounds of import, blame and split; each round takes at least one more operator out.
 _MAX_ROUNDS = 6
-# MLIR's integers carry no sign, and the importer extends uint8 with one: unsigned types stay in eager.
 _DTYPES = {
     torch.float64,
     torch.float32,
@@ -27,6 +26,7 @@ _DTYPES = {
     torch.int32,
     torch.int16,
     torch.int8,
+    torch.uint8,
     torch.bool,
 }
 # Operators that move no data and compute nothing; a piece of only these is not worth a program.
@@ -48,6 +48,19 @@ _VIEWS = {
     "aten.split_with_sizes",
     "aten.unbind",
     "getitem",
+}
+# MLIR's integers carry no sign, and the importer widens uint8 with one. Compiled are only operators on bytes whose
+# result is the same bits with and without a sign; everything else on uint8 stays in eager.
+_SIGN_FREE = _VIEWS | {
+    "aten.bitwise_and",
+    "aten.bitwise_or",
+    "aten.bitwise_xor",
+    "aten.bitwise_not",
+    "aten.eq",
+    "aten.ne",
+    "aten.where",
+    "aten.clone",
+    "aten.cat",
 }
 # node signature -> reason why it cannot be imported alone ("" when it can). Shared by all graphs of the process.
 _probe_cache: dict[tuple, str] = {}
@@ -185,6 +198,10 @@ def _screen(node: fx.Node) -> tuple[str, str] | None:
     tensors = _tensors(values)
     if node.meta.get("val") is None or not tensors:
         return "unsupported", "it returns no tensor"
+    if any(tensor.dtype == torch.uint8 for tensor in tensors):
+        is_bytes = all(tensor.dtype in (torch.uint8, torch.bool) for tensor in tensors)
+        if not is_bytes or op_name(node) not in _SIGN_FREE:
+            return "unsupported", "arithmetic on uint8, which the importer takes for signed"
     return _screen_tensors(tensors)
 
 

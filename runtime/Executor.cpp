@@ -96,16 +96,14 @@ Bindings::~Bindings() {
 }
 
 void Bindings::bindFixed(const ExecutorInput &input) {
-  uint64_t guestBase = guestFirstAddress;
+  std::vector<uint64_t> addresses = guestAddresses(program_);
   size_t nextOutput = 0;
   for (size_t i = 0; i < program_.buffers.size(); ++i) {
     const BufferInfo &buffer = program_.buffers[i];
     PimDevice::BoundBuffer &bound = bound_[i];
     bound.bytes = buffer.bytes;
-    bound.guestBase = guestBase;
+    bound.guestBase = addresses[i];
     bound.isWritable = false;
-    // One page more than needed: what runs past the end of a buffer hits no other buffer.
-    guestBase += (buffer.bytes + guestPageBytes - 1) / guestPageBytes * guestPageBytes + guestPageBytes;
     switch (buffer.kind) {
     case BufferKind::Input:
     case BufferKind::Parameter:
@@ -210,6 +208,17 @@ KernelStatus runOnPim(const ExecutorInput &input, const NestInstance &instance, 
 }
 
 } // namespace
+
+std::vector<uint64_t> guestAddresses(const Program &program) {
+  std::vector<uint64_t> addresses;
+  uint64_t next = guestFirstAddress;
+  for (const BufferInfo &buffer : program.buffers) {
+    addresses.push_back(next);
+    // One page more than needed: what runs past the end of a buffer hits no other buffer.
+    next += (buffer.bytes + guestPageBytes - 1) / guestPageBytes * guestPageBytes + guestPageBytes;
+  }
+  return addresses;
+}
 
 RunRecord executeProgram(const ExecutorInput &input) {
   auto start = Clock::now();

@@ -81,6 +81,9 @@ struct ExecutorInput {
   bool poisonPimOutputs = false; ///< Fills what a PIM nest writes only (reads not) with 0xCB first; tests use it.
 };
 
+/// Guest address of every buffer: in buffer order, each on a page of its own with an unmapped page behind it.
+std::vector<uint64_t> guestAddresses(const Program &program);
+
 /// Executes a placed program once. Hoisted nests run first-class too; the caller leaves them out of timed sums.
 /// @throws UserError NB0301 when an index is out of range (Python raises IndexError), DeviceError from the PIM device
 RunRecord executeProgram(const ExecutorInput &input);

@@ -78,16 +78,7 @@ private:
   Value add(Value a, Value b) { return arith::AddIOp::create(builder_, loc_, a, b); }
   Value scale(Value value, int64_t factor) { return arith::MulIOp::create(builder_, loc_, value, constant(factor)); }
 
-  /// Elements by which `operand` advances along loop `dim`; matrix products have projected permutations only.
-  int64_t strideOf(unsigned operand, unsigned dim) {
-    SmallVector<int64_t> strides;
-    int64_t offset;
-    (void)cast<MemRefType>(op_->getOperand(operand).getType()).getStridesAndOffset(strides, offset);
-    for (auto [result, stride] : llvm::zip(op_.getIndexingMapsArray()[operand].getResults(), strides))
-      if (auto expr = dyn_cast<AffineDimExpr>(result); expr && expr.getPosition() == dim)
-        return stride;
-    return 0;
-  }
+  int64_t strideOf(unsigned operand, unsigned dim) { return strideAlong(op_, op_->getOpOperand(operand), dim); }
 
   Value address(unsigned operand, Value elementOffset) {
     Value base = memref::ExtractAlignedPointerAsIndexOp::create(builder_, loc_, op_->getOperand(operand));

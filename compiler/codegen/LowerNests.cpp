@@ -121,7 +121,7 @@ private:
     case NestSchedule::Form::Contraction:
       return emitContraction(loops);
     case NestSchedule::Form::Reduction:
-      return emitReduction(loops);
+      return emitReductionPoint(loops);
     case NestSchedule::Form::Parallel:
       return emitParallel(loops);
     }
@@ -182,11 +182,8 @@ private:
         emitReductionLoops(0, loops, startValues(loops), [&](SmallVector<Value> inner, ValueRange accumulators) {
           return body_->emit(builder_, loc_, body_->loadInputs(builder_, loc_, inner), accumulators, inner);
         });
-    for (auto [output, value] : llvm::enumerate(results))
-      body_->storeOutput(builder_, loc_, output, value, loops);
+    storeAll(results, loops);
   }
-
-  void emitReduction(SmallVector<Value> loops) { emitReductionPoint(loops); }
 
   void emitParallel(SmallVector<Value> loops) {
     if (schedule_.tasks.empty()) // A nest without loops.
@@ -322,13 +319,7 @@ private:
     kernel_.walk([&](cf::AssertOp op) { assertions.push_back(op); });
     for (cf::AssertOp assertion : assertions) {
       OpBuilder builder(assertion);
-      Location loc = assertion.getLoc();
-      Value code =
-          arith::SelectOp::create(builder, loc, assertion.getArg(), arith::ConstantIntOp::create(builder, loc, 0, 64),
-                                  arith::ConstantIntOp::create(builder, loc, 1, 64));
-      Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-      Value old = memref::LoadOp::create(builder, loc, status_, zero);
-      memref::StoreOp::create(builder, loc, arith::OrIOp::create(builder, loc, old, code), status_, zero);
+      reportAssertion(builder, assertion.getLoc(), assertion.getArg(), status_);
       assertion.erase();
     }
     Block &entry = kernel_.getBody().front();

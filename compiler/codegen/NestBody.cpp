@@ -97,6 +97,11 @@ static void reportUnless(OpBuilder &builder, Location loc, Value holds, Value of
   store(1, offender);
 }
 
+void reportAssertion(OpBuilder &builder, Location loc, Value holds, Value status) {
+  auto compare = holds.getDefiningOp<arith::CmpIOp>();
+  reportUnless(builder, loc, holds, compare ? compare.getLhs() : Value(), status);
+}
+
 void guardLoad(Operation *op, Value status) {
   auto load = cast<memref::LoadOp>(op);
   OpBuilder builder(load);
@@ -127,9 +132,7 @@ SmallVector<Value> NestBody::emit(OpBuilder &builder, Location loc, ValueRange i
     if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
       mapping.map(index.getResult(), loops[index.getDim()]);
     } else if (auto assertion = dyn_cast<cf::AssertOp>(inner)) {
-      Value holds = mapping.lookupOrDefault(assertion.getArg());
-      auto compare = holds.getDefiningOp<arith::CmpIOp>();
-      reportUnless(builder, loc, holds, compare ? compare.getLhs() : Value(), status_);
+      reportAssertion(builder, loc, mapping.lookupOrDefault(assertion.getArg()), status_);
     } else {
       Operation *clone = builder.clone(inner, mapping);
       clone->walk([&](memref::LoadOp load) { loads.push_back(load); });

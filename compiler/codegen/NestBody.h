@@ -35,6 +35,9 @@ private:
   mlir::Value status_;
 };
 
+/// Stores a failed assertion with condition `holds` into the status buffer, and the value that a comparison rejected.
+void reportAssertion(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value holds, mlir::Value status);
+
 /// Clamps computed indices of `load` into range and reports those outside; does nothing to indices made of loop
 /// variables and constants.
 void guardLoad(mlir::Operation *load, mlir::Value status);

@@ -26,8 +26,7 @@ int64_t NestSchedule::numTasks(ArrayRef<int64_t> ranges) const {
   return count;
 }
 
-/// Stride in elements with which `operand` advances along loop `dim`, or -1 when the map is not linear in it.
-static int64_t strideAlong(linalg::GenericOp op, OpOperand &operand, unsigned dim) {
+int64_t strideAlong(linalg::GenericOp op, OpOperand &operand, unsigned dim) {
   auto type = dyn_cast<MemRefType>(operand.get().getType());
   if (!type)
     return 0;

@@ -33,6 +33,9 @@ struct NestSchedule {
 
 NestSchedule scheduleNest(mlir::linalg::GenericOp op);
 
+/// Stride in elements with which `operand` advances along loop `dim`, or -1 when its memory has no strides.
+int64_t strideAlong(mlir::linalg::GenericOp op, mlir::OpOperand &operand, unsigned dim);
+
 /// A matrix product as BLAS sees it: C[m,n] += A[m,k] B[k,n], per batch point.
 struct MatrixProduct {
   unsigned mDim = 0, nDim = 0, kDim = 0;

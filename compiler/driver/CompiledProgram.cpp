@@ -242,13 +242,12 @@ std::optional<PimTiming> CompiledProgram::Impl::simulate(uint32_t kernel, const 
   const NestInstance &nest = program.nests[firstNestOf(kernel)];
   const NestFacts &facts = program.kernels[kernel].facts;
   profile::ScratchArena scratch(program, nest, facts, facts.indexBounds);
-  // The scratch pointers become one region per program buffer, in buffer order.
+  // The scratch pointers become one region per program buffer, where a run would have them.
   std::vector<PimDevice::BoundBuffer> bound(program.buffers.size());
-  uint64_t guestBase = uint64_t{1} << 32;
+  std::vector<uint64_t> addresses = guestAddresses(program);
   for (size_t buffer = 0; buffer < bound.size(); ++buffer) {
-    bound[buffer].guestBase = guestBase;
+    bound[buffer].guestBase = addresses[buffer];
     bound[buffer].bytes = program.buffers[buffer].bytes;
-    guestBase += (program.buffers[buffer].bytes / 4096 + 2) * 4096;
   }
   for (size_t i = 0; i < nest.operands.size(); ++i) {
     PimDevice::BoundBuffer &target = bound[nest.operands[i].buffer];

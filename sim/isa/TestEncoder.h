@@ -77,6 +77,23 @@ constexpr uint32_t fma(uint32_t which, uint32_t format, uint32_t rd, uint32_t rs
   return rType(0x43 | which << 2, rounding, rs3 << 2 | format, rd, rs1, rs2);
 }
 
+/// output[i] = input[i] + 1 for i in [a1, a2).
+inline std::vector<uint32_t> copyKernel() {
+  return {ld(a4, 0, a0),
+          ld(a5, 8, a0),
+          slli(t0, a1, 3),
+          add(a4, a4, t0),
+          add(a5, a5, t0),
+          ld(t1, 0, a4),
+          addi(t1, t1, 1),
+          sd(t1, 0, a5),
+          addi(a4, a4, 8),
+          addi(a5, a5, 8),
+          addi(a1, a1, 1),
+          blt(a1, a2, -24),
+          ret()};
+}
+
 /// Wraps code into a static executable: text at 0x10000, which is its entry.
 inline std::vector<std::byte> elfOf(const std::vector<uint32_t> &code) {
   constexpr uint64_t textOffset = 0x1000, textAddress = 0x10000;

@@ -46,23 +46,6 @@ auto fields(const NmcLaunchStats &s) {
                     s.rowMisses, s.rowConflicts, s.memoryStallCycles, s.vaultBusyShare, s.status.code, s.status.value);
 }
 
-/// output[i] = input[i] + 1 for i in [a1, a2).
-std::vector<uint32_t> copyKernel() {
-  return {ld(a4, 0, a0),
-          ld(a5, 8, a0),
-          slli(t0, a1, 3),
-          add(a4, a4, t0),
-          add(a5, a5, t0),
-          ld(t1, 0, a4),
-          addi(t1, t1, 1),
-          sd(t1, 0, a5),
-          addi(a4, a4, 8),
-          addi(a5, a5, 8),
-          addi(a1, a1, 1),
-          blt(a1, a2, -24),
-          ret()};
-}
-
 /// A loop over [a1, a2) with `body` inside; a6 holds inputBase.
 std::vector<uint32_t> loopKernel(const std::vector<uint32_t> &body) {
   std::vector<uint32_t> code = {ld(a6, 0, a0)};

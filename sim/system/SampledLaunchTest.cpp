@@ -21,23 +21,6 @@ MachineConfig machineOf(int64_t cores) {
   return config;
 }
 
-/// output[i] = input[i] + 1 for i in [a1, a2).
-std::vector<uint32_t> streamKernel() {
-  return {ld(a4, 0, a0),
-          ld(a5, 8, a0),
-          slli(t0, a1, 3),
-          add(a4, a4, t0),
-          add(a5, a5, t0),
-          ld(t1, 0, a4),
-          addi(t1, t1, 1),
-          sd(t1, 0, a5),
-          addi(a4, a4, 8),
-          addi(a5, a5, 8),
-          addi(a1, a1, 1),
-          blt(a1, a2, -24),
-          ret()};
-}
-
 struct Case {
   std::vector<std::byte> elf;
   std::vector<uint64_t> input, output;
@@ -60,7 +43,7 @@ struct Case {
 // The bounds are those that docs/model.md promises: 3 % on average, 10 % at worst.
 TEST(SampledLaunchTest, StreamIsWithinThreePercentOnAverage) {
   constexpr int64_t tasks = 8 << 20;
-  Case stream(streamKernel(), tasks);
+  Case stream(copyKernel(), tasks);
   double errors = 0;
   for (int64_t cores : {4, 8, 16}) {
     NmcMachine machine(machineOf(cores), 2);
@@ -80,7 +63,7 @@ TEST(SampledLaunchTest, StreamIsWithinThreePercentOnAverage) {
 }
 
 TEST(SampledLaunchTest, ShortLaunchRunsWhole) {
-  Case stream(streamKernel(), 1000);
+  Case stream(copyKernel(), 1000);
   NmcMachine machine(machineOf(8), 1);
   SampledTiming sampled = launchSampled(machine, stream.launch(1000));
   EXPECT_TRUE(sampled.isExact);
@@ -89,7 +72,7 @@ TEST(SampledLaunchTest, ShortLaunchRunsWhole) {
 }
 
 TEST(SampledLaunchTest, WindowsRunTheirTasksOnly) {
-  Case stream(streamKernel(), 64);
+  Case stream(copyKernel(), 64);
   NmcMachine machine(machineOf(4), 1);
   NmcLaunch launch = stream.launch(64);
   launch.firstTaskOfCore = 3;
@@ -101,7 +84,7 @@ TEST(SampledLaunchTest, WindowsRunTheirTasksOnly) {
 
 TEST(SampledLaunchTest, RepeatsExactly) {
   constexpr int64_t tasks = 2 << 20;
-  Case stream(streamKernel(), tasks);
+  Case stream(copyKernel(), tasks);
   NmcMachine one(machineOf(64), 1), three(machineOf(64), 3);
   SamplingOptions options;
   options.windowInstructions = 500;

@@ -30,6 +30,7 @@ void Core::start(Translation &translation, const GuestMemory &memory, uint64_t p
   textFitsL1i_ = translation.textBytes() + 2 * l1i_.lineBytes() <= l1i_.capacityBytes();
   fetched.clear();
   events_.clear();
+  scratchLines_.clear();
   trap_ = Trap{};
   state = CoreState::Ready;
   timed = translation.enter(pc, 0);
@@ -50,13 +51,9 @@ void Core::run(size_t eventLimit) {
     fetch();
     op = timed->ops;
   }
-  std::fenv_t hostEnvironment;
-  std::fegetenv(&hostEnvironment);
-  std::fesetenv(FE_DFL_ENV);
   setHostRounding(roundingMode);
   interpret(*this);
-  softFlags |= hostFlags();
-  std::fesetenv(&hostEnvironment);
+  takeHostFlags(softFlags);
   if (state == CoreState::Halted)
     finish();
 }
@@ -183,6 +180,8 @@ CacheLine *Core::fill(uint64_t address, unsigned index, IssueTime at, const Memo
   miss(address, issueCycle, at.drain, l1d.hitCycles());
   timed = translation_->resume(*timed->block, index + 1);
   uint64_t begin = l1d.lineOf(address);
+  if (range.isScratch && scratchLines_.size() < maxScratchLines)
+    scratchLines_.push_back(reinterpret_cast<char *>(begin + static_cast<uint64_t>(range.hostDelta)));
   bool isWhole = begin >= range.begin && begin + l1d.lineBytes() <= range.end;
   line->hostDelta = range.hostDelta;
   line->loadTag = isWhole ? begin : begin | CacheLine::slowBit;

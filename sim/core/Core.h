@@ -67,7 +67,8 @@ public:
 
   /// Readies the core to run from `pc`. Registers are zero but for those the caller sets afterwards.
   void start(Translation &translation, const GuestMemory &memory, uint64_t pc, uint64_t haltPc);
-  /// Runs until about `eventLimit` events are pending, the kernel returns, or it traps.
+  /// Runs until about `eventLimit` events are pending, the kernel returns, or it traps. The host's floating-point
+  /// environment must be the default one (GuestFloatEnvironment); its rounding mode is left as the guest's.
   void run(size_t eventLimit);
 
   // Read and written by the interpreter.
@@ -94,6 +95,10 @@ public:
   void trap(TrapKind kind, uint64_t address, uint32_t bytes);
 
   const Trap &lastTrap() const { return trap_; }
+  /// Host addresses of the scratch lines brought in since start(), repeats included, at most maxScratchLines of them.
+  const std::vector<char *> &scratchLines() const { return scratchLines_; }
+  /// With this many lines recorded, there may have been more.
+  static constexpr size_t maxScratchLines = 1024;
   /// Events that wait to be replayed; whoever replays them erases them.
   std::vector<MemoryEvent> &events() { return events_; }
   uint64_t l1dMisses = 0, l1iMisses = 0, writebacks = 0, splitAccesses = 0;
@@ -121,6 +126,7 @@ private:
   std::optional<Cache> l2_;
   AddressMap map_;
   std::vector<MemoryEvent> events_;
+  std::vector<char *> scratchLines_;
   Trap trap_;
 };
 

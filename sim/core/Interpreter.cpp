@@ -4,7 +4,9 @@
 
 #include "sim/isa/FloatConvert.h"
 
-#include <cfenv>
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
 
 namespace nearbank::sim {
 namespace {
@@ -45,5 +47,25 @@ uint32_t hostFlags() {
          ((raised & FE_OVERFLOW) != 0 ? flagOverflow : 0u) | ((raised & FE_DIVBYZERO) != 0 ? flagDivideByZero : 0u) |
          ((raised & FE_INVALID) != 0 ? flagInvalid : 0u);
 }
+
+void takeHostFlags(uint32_t &flags) {
+  uint32_t raised = hostFlags();
+  if (raised == 0)
+    return;
+  flags |= raised;
+#if defined(__SSE2__)
+  // Guest arithmetic raises flags in MXCSR only; clearing them in the x87 unit as well would take ten times as long.
+  _mm_setcsr(_mm_getcsr() & ~static_cast<unsigned>(_MM_EXCEPT_MASK));
+#else
+  std::feclearexcept(FE_ALL_EXCEPT);
+#endif
+}
+
+GuestFloatEnvironment::GuestFloatEnvironment() {
+  std::fegetenv(&saved_);
+  std::fesetenv(FE_DFL_ENV);
+}
+
+GuestFloatEnvironment::~GuestFloatEnvironment() { std::fesetenv(&saved_); }
 
 } // namespace nearbank::sim

@@ -11,7 +11,8 @@
 
 namespace nearbank::sim {
 
-void GuestMemory::add(uint64_t guestBase, void *hostBase, uint64_t bytes, bool isWritable, const char *what) {
+void GuestMemory::add(uint64_t guestBase, void *hostBase, uint64_t bytes, bool isWritable, const char *what,
+                      bool isScratch) {
   constexpr uint64_t limit = uint64_t{1} << 62;
   auto reject = [&](std::string expected) {
     throw DeviceError({.code = "NB0506",
@@ -30,7 +31,7 @@ void GuestMemory::add(uint64_t guestBase, void *hostBase, uint64_t bytes, bool i
   if (after != ranges_.begin() && std::prev(after)->end > guestBase)
     reject(fmt::format("no overlap with [{:#x}, {:#x})", std::prev(after)->begin, std::prev(after)->end));
   auto delta = std::bit_cast<int64_t>(reinterpret_cast<uintptr_t>(hostBase) - guestBase);
-  ranges_.insert(after, {guestBase, guestBase + bytes, delta, isWritable});
+  ranges_.insert(after, {guestBase, guestBase + bytes, delta, isWritable, isScratch});
 }
 
 const MemoryRange *GuestMemory::find(uint64_t address) const {

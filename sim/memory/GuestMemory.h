@@ -12,12 +12,14 @@ struct MemoryRange {
   uint64_t begin = 0, end = 0; ///< Guest addresses, half open.
   int64_t hostDelta = 0;       ///< Host address minus guest address.
   bool isWritable = true;
+  bool isScratch = false; ///< Cores record the lines they bring in, so that those can be zeroed.
 };
 
 class GuestMemory {
 public:
   /// Adds a range. @throws DeviceError NB0506 when it is empty, overlaps another or reaches beyond 1 << 62
-  void add(uint64_t guestBase, void *hostBase, uint64_t bytes, bool isWritable, const char *what);
+  void add(uint64_t guestBase, void *hostBase, uint64_t bytes, bool isWritable, const char *what,
+           bool isScratch = false);
   /// Range that contains `address`, or null.
   const MemoryRange *find(uint64_t address) const;
   /// Range nearest to `address`, for messages; null when there is none.

@@ -43,9 +43,17 @@ AddressMap::AddressMap(const DramConfig &c)
                     std::has_single_bit(rowBytes_) && std::has_single_bit(banks_);
 }
 
-Vault::Vault(const DramTiming &timing)
-    : timing_(&timing), banks_(static_cast<size_t>(timing.banks)),
-      nextRefresh_(timing.nREFI > 0 ? timing.nREFI : INT64_MAX / 4) {}
+Vault::Vault(const DramTiming &timing) : timing_(&timing), banks_(static_cast<size_t>(timing.banks)) { reset(); }
+
+void Vault::reset() {
+  std::fill(banks_.begin(), banks_.end(), Bank{});
+  activates_.fill(never);
+  oldest_ = 0;
+  lastActivate_ = never;
+  nextColumn_ = busFreePs_ = 0;
+  nextRefresh_ = timing_->nREFI > 0 ? timing_->nREFI : INT64_MAX / 4;
+  stats_ = {};
+}
 
 // The two that follow fold to a few operations where the command is constant.
 __attribute__((always_inline)) inline int64_t Vault::earliestOf(DramCommand command, int64_t bankIndex) const {

@@ -49,6 +49,8 @@ public:
   int64_t issue(DramCommand command, int64_t bank, int64_t row, int64_t tick);
 
   const VaultStats &stats() const { return stats_; }
+  /// Idle again, with all rows closed and nothing counted.
+  void reset();
 
 private:
   static constexpr int64_t never = INT64_MIN / 4;
@@ -69,7 +71,7 @@ private:
   int64_t lastActivate_ = never;
   int64_t nextColumn_ = 0;
   int64_t busFreePs_ = 0;
-  int64_t nextRefresh_;
+  int64_t nextRefresh_ = 0;
   VaultStats stats_;
 };
 

@@ -24,6 +24,7 @@ PimTiming timingOf(const NmcLaunchStats &stats) {
   timing.l1dAccesses = stats.l1dAccesses;
   timing.l1dMisses = stats.l1dMisses;
   timing.coresUsed = stats.coresUsed;
+  timing.counters.reserve(numInstructionClasses + 10);
   for (size_t i = 0; i < numInstructionClasses; ++i)
     timing.counters.emplace_back(instructionClassCounters[i], static_cast<double>(stats.instructionsByClass[i]));
   auto count = [&](const char *name, double value) { timing.counters.emplace_back(name, value); };

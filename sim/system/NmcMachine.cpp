@@ -15,6 +15,7 @@
 #include <cstring>
 #include <list>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include <sys/mman.h>
@@ -45,8 +46,6 @@ public:
   ZeroedMemory &operator=(const ZeroedMemory &) = delete;
   ~ZeroedMemory() { ::munmap(data_, bytes_); }
   char *get() const { return data_; }
-  /// Makes everything zero again; costs as much as was touched.
-  void clear() { ::madvise(data_, bytes_, MADV_DONTNEED); }
 
 private:
   char *data_ = nullptr;
@@ -71,6 +70,8 @@ struct NmcMachine::Impl {
   /// Runs every active core that has fewer than half a chunk of events; cores are bound to threads.
   void runAhead(Weave *weave);
   void checkTraps(const GuestMemory &memory) const;
+  /// Zeroes what the latest launch touched of the stacks; they are then zero throughout.
+  void clearStacks();
 
   MachineConfig config;
   LatencyTable latency;
@@ -80,6 +81,7 @@ struct NmcMachine::Impl {
   std::vector<std::unique_ptr<Core>> cores;
   std::vector<size_t> activeIds; ///< Core numbers of the current launch.
   std::vector<Core *> active;
+  std::optional<Weave> weave;
   std::unique_ptr<ThreadTeam> team;
   std::list<LoadedKernel> kernels;                ///< Recently launched, latest first.
   std::unique_ptr<ZeroedMemory> stacks, statuses; ///< Of all cores; zero at each launch.
@@ -97,6 +99,7 @@ NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads)
                                            config.core.stackKiB),
                      .fix = "mend the machine file"});
   DramTiming checkDram(config.dram, config.l1d.lineBytes);
+  weave.emplace(config);
   CoreParameters parameters{config.l1i, config.l1d, config.l2, config.dram};
   for (int64_t i = 0; i < config.core.count; ++i)
     cores.push_back(std::make_unique<Core>(parameters));
@@ -111,6 +114,7 @@ NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads)
 
 void NmcMachine::Impl::runAhead(Weave *weave) {
   auto share = [&](size_t thread) {
+    GuestFloatEnvironment environment;
     for (size_t i = thread; i < active.size(); i += team->size()) {
       if (active[i]->state != CoreState::Ready)
         continue;
@@ -134,9 +138,20 @@ void NmcMachine::Impl::checkTraps(const GuestMemory &memory) const {
       throwTrap(active[i]->lastTrap(), activeIds[i], memory);
 }
 
+void NmcMachine::Impl::clearStacks() {
+  for (size_t i = 0; i < active.size(); ++i) {
+    const std::vector<char *> &lines = active[i]->scratchLines();
+    if (lines.size() < Core::maxScratchLines)
+      for (char *line : lines)
+        std::memset(line, 0, static_cast<size_t>(config.l1d.lineBytes));
+    else
+      std::memset(stacks->get() + activeIds[i] * stackBytes, 0, stackBytes);
+  }
+}
+
 LoadedKernel &NmcMachine::Impl::load(std::span<const std::byte> elf) {
   for (auto kernel = kernels.begin(); kernel != kernels.end(); ++kernel)
-    if (std::ranges::equal(kernel->elf, elf)) {
+    if (kernel->elf.size() == elf.size() && std::memcmp(kernel->elf.data(), elf.data(), elf.size()) == 0) {
       kernels.splice(kernels.begin(), kernels, kernel);
       return kernels.front();
     }
@@ -181,7 +196,7 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
   std::copy(launch.operandAddresses.begin(), launch.operandAddresses.end(), table.begin());
   memory.add(tableBase, table.data(), table.size() * 8, false, "operand table");
   std::memset(statuses->get(), 0, numCores * statusStride);
-  stacks->clear();
+  clearStacks();
   memory.add(statusBase, statuses->get(), numCores * statusStride, true, "status words");
   // An unmapped guard follows each stack; its odd size spreads the stacks over the vaults.
   uint64_t stackStride = stackBytes + 4096 + roundUp(static_cast<uint64_t>(config.dram.interleaveBytes), line);
@@ -197,7 +212,8 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
       end = std::min(end, begin + launch.tasksOfCore);
     if (begin == end)
       continue;
-    memory.add(stackBase + c * stackStride, stacks->get() + c * stackBytes, stackBytes, true, "stack");
+    memory.add(stackBase + c * stackStride, stacks->get() + c * stackBytes, stackBytes, true, "stack",
+               /*isScratch=*/true);
     Core &core = *cores[c];
     core.start(*kernel.translations[active.size() % team->size()], memory, kernel.image.entry, haltPc);
     core.registers[1] = haltPc;
@@ -214,17 +230,16 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
 
   if (active.empty())
     return stats;
-  Weave weave(config, activeIds, cores.size());
   runAhead(nullptr);
   checkTraps(memory);
-  weave.begin(active);
-  while (weave.advance()) {
-    runAhead(&weave);
+  weave->begin(active, activeIds);
+  while (weave->advance()) {
+    runAhead(&*weave);
     checkTraps(memory);
-    weave.refill();
+    weave->refill();
   }
 
-  weave.report(stats);
+  weave->report(stats);
   stats.coresUsed = static_cast<int64_t>(active.size());
   for (const auto &translation : kernel.translations)
     translation->collectCounts(stats);

@@ -10,7 +10,7 @@
 
 namespace nearbank::sim {
 
-Weave::Weave(const MachineConfig &config, const std::vector<size_t> &coreIds, size_t numCores)
+Weave::Weave(const MachineConfig &config)
     : timing_(config.dram, config.l1d.lineBytes),
       periodFs_(static_cast<uint64_t>(std::llround(1e6 / config.core.clockGHz))),
       lineBytes_(static_cast<uint64_t>(config.l1d.lineBytes)) {
@@ -18,20 +18,28 @@ Weave::Weave(const MachineConfig &config, const std::vector<size_t> &coreIds, si
   vaults_.assign(numVaults, Vault(timing_));
   int64_t width = std::max<int64_t>(1, config.network.meshWidth);
   auto perHop = static_cast<int64_t>(std::llround(config.network.hopNs * 1000));
-  for (size_t core : coreIds) {
+  auto numCores = static_cast<size_t>(config.core.count);
+  for (size_t core = 0; core < numCores; ++core) {
     auto home = static_cast<int64_t>(core * numVaults / numCores);
     for (int64_t vault = 0; vault < config.dram.vaults; ++vault)
       hopPs_.push_back(perHop * (std::abs(home % width - vault % width) + std::abs(home / width - vault / width)));
   }
-  numLeaves_ = std::bit_ceil(coreIds.size());
-  keyShift_ = static_cast<unsigned>(std::countr_zero(numLeaves_)) + 1;
-  tree_.assign(2 * numLeaves_, never);
 }
 
-void Weave::begin(const std::vector<Core *> &cores) {
-  lanes_.resize(cores.size());
-  for (size_t i = 0; i < cores.size(); ++i)
+void Weave::begin(const std::vector<Core *> &cores, const std::vector<size_t> &coreIds) {
+  for (Vault &vault : vaults_)
+    vault.reset();
+  writes_ = {};
+  lastWritePs_ = 0;
+  numStarved_ = 0;
+  numLeaves_ = std::bit_ceil(cores.size());
+  keyShift_ = static_cast<unsigned>(std::countr_zero(numLeaves_)) + 1;
+  tree_.assign(2 * numLeaves_, never);
+  lanes_.assign(cores.size(), Lane{});
+  for (size_t i = 0; i < cores.size(); ++i) {
     lanes_[i].core = cores[i];
+    lanes_[i].hopPs = &hopPs_[coreIds[i] * vaults_.size()];
+  }
   for (size_t i = 0; i < cores.size(); ++i)
     schedule(i);
 }

@@ -15,12 +15,11 @@ namespace nearbank::sim {
 
 class Weave {
 public:
-  /// @param coreIds numbers of the cores that take part, ascending; lane i is core coreIds[i]
-  /// @param numCores cores of the machine
-  Weave(const MachineConfig &config, const std::vector<size_t> &coreIds, size_t numCores);
+  explicit Weave(const MachineConfig &config);
 
-  /// Queues the first event of each core of `cores`; call once, before advance.
-  void begin(const std::vector<Core *> &cores);
+  /// Readies the vaults for a launch and queues the first event of each core of `cores`.
+  /// @param coreIds numbers of those cores, ascending; lane i is core coreIds[i]
+  void begin(const std::vector<Core *> &cores, const std::vector<size_t> &coreIds);
   /// Replays until some unfinished core has no events left; false when all cores have ended.
   bool advance();
   /// Drops the events of a core that have been replayed, and makes room for more.
@@ -39,6 +38,7 @@ private:
 
   struct Lane {
     Core *core = nullptr;
+    const int64_t *hopPs = nullptr; ///< By vault.
     size_t position = 0;
     uint64_t resumedAt = 0; ///< Core cycle at which the last read completed.
     uint64_t endCycle = 0;
@@ -60,14 +60,14 @@ private:
     return static_cast<uint64_t>(arrivalPs) << keyShift_ | lane << 1 | (isWrite ? 1 : 0);
   }
   void setReadKey(uint64_t lane, uint64_t key);
-  int64_t hopPs(uint64_t lane, uint64_t vault) const { return hopPs_[lane * vaults_.size() + vault]; }
+  int64_t hopPs(uint64_t lane, uint64_t vault) const { return lanes_[lane].hopPs[vault]; }
   int64_t toPs(uint64_t coreCycles) const { return static_cast<int64_t>(coreCycles * periodFs_ / 1000); }
   /// First core cycle that begins at or after `ps`.
   uint64_t toCyclesUp(int64_t ps) const { return (static_cast<uint64_t>(ps) * 1000 + periodFs_ - 1) / periodFs_; }
 
   DramTiming timing_;
   std::vector<Vault> vaults_;
-  std::vector<int64_t> hopPs_; ///< By lane and vault.
+  std::vector<int64_t> hopPs_; ///< By core and vault.
   uint64_t periodFs_;          ///< Core clock period.
   uint64_t lineBytes_;
   std::vector<Lane> lanes_;

@@ -45,7 +45,7 @@ static void buildLowering(OpPassManager &manager, Target target, bool expandsBfl
   arith::ArithEmulateUnsupportedFloatsOptions halves;
   halves.sourceTypeStrs = {"bf16", "f16"};
   manager.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(halves));
-  manager.addNestedPass<func::FuncOp>(createMathExpansionPass(target == Target::Pim));
+  manager.addNestedPass<func::FuncOp>(createMathExpansionPass(target == Target::Pim, target != Target::Trace));
   manager.addPass(createLowerAffinePass());
   manager.addPass(createSCFToControlFlowPass());
   arith::ArithExpandOpsPassOptions expand;

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -33,10 +34,11 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
 class MathExpansion : public PassWrapper<MathExpansion, OperationPass<func::FuncOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MathExpansion)
-  explicit MathExpansion(bool expandsRounding) : expandsRounding_(expandsRounding) {}
+  MathExpansion(bool expandsRounding, bool usesMaximumIntrinsic)
+      : expandsRounding_(expandsRounding), usesMaximumIntrinsic_(usesMaximumIntrinsic) {}
   StringRef getArgument() const override { return "nearbank-math-expansion"; }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, math::MathDialect, vector::VectorDialect>();
+    registry.insert<arith::ArithDialect, LLVM::LLVMDialect, math::MathDialect, vector::VectorDialect>();
   }
 
   void runOnOperation() override {
@@ -64,16 +66,36 @@ public:
         approximate, [&](StringRef name) { return !hasDouble && llvm::is_contained(names, name); });
     if (failed(applyPatternsGreedily(getOperation(), std::move(approximate))))
       return signalPassFailure();
+    if (usesMaximumIntrinsic_)
+      useMaximumIntrinsic();
   }
 
 private:
-  bool expandsRounding_;
+  /// LLVM vectorises reductions of its own maximum and minimum, not of the compares and selects that they expand to.
+  /// Which zero wins between zeros of both signs is left open, as it is in PyTorch.
+  void useMaximumIntrinsic() {
+    auto flags = LLVM::FastmathFlags::nsz;
+    getOperation().walk([&](Operation *op) {
+      if (!isa<arith::MaximumFOp, arith::MinimumFOp>(op) || !isa<Float32Type, Float64Type>(op->getResult(0).getType()))
+        return;
+      OpBuilder builder(op);
+      Value left = op->getOperand(0), right = op->getOperand(1), chosen;
+      if (isa<arith::MaximumFOp>(op))
+        chosen = LLVM::MaximumOp::create(builder, op->getLoc(), left.getType(), left, right, flags);
+      else
+        chosen = LLVM::MinimumOp::create(builder, op->getLoc(), left.getType(), left, right, flags);
+      op->getResult(0).replaceAllUsesWith(chosen);
+      op->erase();
+    });
+  }
+
+  bool expandsRounding_, usesMaximumIntrinsic_;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> createMathExpansionPass(bool expandsRounding) {
-  return std::make_unique<MathExpansion>(expandsRounding);
+std::unique_ptr<Pass> createMathExpansionPass(bool expandsRounding, bool usesMaximumIntrinsic) {
+  return std::make_unique<MathExpansion>(expandsRounding, usesMaximumIntrinsic);
 }
 
 } // namespace nearbank::codegen

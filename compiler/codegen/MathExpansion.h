@@ -11,6 +11,7 @@ namespace nearbank::codegen {
 /// Replaces f32 exp, log, erf, tanh, sin, cos, pow and their kin by polynomials, so that host and PIM compute
 /// the same values and loops around them vectorise. Double precision is left to the C library.
 /// @param expandsRounding also expands floor-like functions, for targets without instructions for them
-std::unique_ptr<mlir::Pass> createMathExpansionPass(bool expandsRounding);
+/// @param usesMaximumIntrinsic turns NaN-propagating maxima and minima into LLVM's own
+std::unique_ptr<mlir::Pass> createMathExpansionPass(bool expandsRounding, bool usesMaximumIntrinsic);
 
 } // namespace nearbank::codegen

@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from nearbank import norms, scatters
+from nearbank import extrema, norms, scatters
 
 aten = torch.ops.aten
 
@@ -192,6 +192,7 @@ def _own_decompositions() -> dict:
         aten._scaled_dot_product_flash_attention_for_cpu.default: flash_attention,
         aten._scaled_dot_product_flash_attention_for_cpu_backward.default: flash_attention_backward,
     }
+    own.update(extrema.DECOMPOSITIONS)
     own.update(scatters.DECOMPOSITIONS)
     return own
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pathlib
 
 import nearbank
@@ -131,6 +132,22 @@ def test_narrow_floats_are_as_precise_as_eager(dtype, policy):
     summary = report.runs[0]["summary"]
     precision = torch.finfo(dtype).eps
     assert summary["maxAbsError"]["value"] <= summary["errorBound"]["value"] + precision
+
+
+@pytest.mark.parametrize("policy", ["cpu-only", "pim-only"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_nan_wins_in_extrema(dtype, policy):
+    def extrema(x):
+        other = x.flip(0)
+        bounds = torch.clamp(x, other, 0.5 + other)
+        clamped = torch.clamp(x, -0.5, 0.5), x.clamp_min(0.1), x.clamp_max(0.1), torch.nn.functional.hardtanh(x)
+        return x.amax(1), x.amin(0), torch.maximum(x, other), torch.minimum(x, other), bounds, torch.relu(x), *clamped
+
+    x = torch.randn(33, 77, generator=torch.Generator().manual_seed(3)).to(dtype)
+    x[3, 5], x[4, 0], x[6, 76], x[7, 3], x[8, 3] = math.nan, math.nan, math.nan, math.inf, -math.inf
+    run = torch.compile(extrema, backend=nearbank_backend, options={"policy": policy, "simulate": "exact"})
+    for actual, expected in zip(run(x), extrema(x), strict=True):
+        torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
 
 
 def test_symbolic_shapes_run_at_each_size():

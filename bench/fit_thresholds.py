@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits the thresholds of the two-stage policy to run documents; prints the placement section of a machine file.
 
-Input: run.json of pim-only runs with exact simulation, which time every nest on both sides:
+Input: run.json of plans that simulate every nest on both sides, for training and, held out, for the test:
 
-    nearbank plan mlp --policy pim-only --simulate exact --out out/mlp
+    nearbank plan mlp --host host-16 --simulate sampled --out out/mlp
+    nearbank plan minilm --host host-16 --simulate sampled --out out/minilm
+    fit_thresholds.py out/mlp/run.json --test out/minilm/run.json
+
+A document may hold several runs, one machine and policy each: those of the first policy of each model and machine
+count. The values of PL-1 and PL-2 come from the profile on this host, the times of either side from the simulator.
 
 Method: a rule places a nest when its PL-1.1 and PL-2 values (docs/model.md) pass all thresholds. Its cost is the summed
 time of all nests on the side where the rule puts them; a nest on PIM also pays launch and return, as PL-1 is there to
 judge. Candidates for a threshold lie between neighbouring observed values; coordinate descent from two starts minimises
-the cost. Each model is then left out in turn, and the rule fitted to the others counted against its faster sides.
-
-The cost adds measured host times to simulated PIM times to choose between rules. It is no result and is not printed.
+the cost. Nests whose structural key is in the training set are left out of the test.
 """
 
 import argparse
@@ -32,6 +35,7 @@ class Nest:
     """One timed nest: what the rule looks at, and its time on either side in ns."""
 
     model: str
+    key: str
     values: tuple[float, ...]  # In the order of NAMES.
     host_ns: float
     pim_ns: float  # With launch and return.
@@ -40,9 +44,13 @@ class Nest:
 def read_nests(path: Path, launch_ns: float) -> list[Nest]:
     """Nests of a run document that have both times and could be placed; hoisted ones are in no timed program."""
     nests = []
+    seen = set()
     for run in json.loads(path.read_text())["runs"]:
+        if (run["spec"], run["machine"]) in seen:
+            continue
+        seen.add((run["spec"], run["machine"]))
         for nest in run["nests"]:
-            if nest["hoisted"] or not nest["pimTime"] or not nest["hostTime"] or not nest["profile"]:
+            if nest["hoisted"] or not nest["pimTime"] or not nest.get("modelledHostTime") or not nest["profile"]:
                 continue
             if nest["facts"]["parallelExtent"] < 2:
                 continue
@@ -52,7 +60,8 @@ def read_nests(path: Path, launch_ns: float) -> list[Nest]:
             dram_bytes = (profile["dramBytes"] or {}).get("value") or 0
             intensity = operations["total"] / dram_bytes if dram_bytes else (math.inf if operations["total"] else 0.0)
             values = (work, profile["mpki"]["value"], profile["lfmr"]["value"], intensity)
-            nests.append(Nest(run["spec"], values, nest["hostTime"]["value"], nest["pimTime"]["value"] + launch_ns))
+            host_ns, pim_ns = nest["modelledHostTime"]["value"], nest["pimTime"]["value"] + launch_ns
+            nests.append(Nest(run["spec"], nest["key"], values, host_ns, pim_ns))
     return nests
 
 
@@ -113,9 +122,22 @@ def misplaced(nests: list[Nest], rule: dict[str, float]) -> int:
     return sum(is_placed(nest, rule) != (nest.pim_ns < nest.host_ns) for nest in nests)
 
 
+def report(name: str, nests: list[Nest], rule: dict[str, float]) -> str:
+    """One line: how many nests a rule leaves on their slower side, and what the rules cost over the best sides."""
+    best = sum(min(nest.pim_ns, nest.host_ns) for nest in nests)
+    host = sum(nest.host_ns for nest in nests)
+    faster = sum(nest.pim_ns < nest.host_ns for nest in nests)
+    return (
+        f"# {name}: {len(nests)} nests, {faster} faster on PIM; on the slower side: fitted {misplaced(nests, rule)}, published {misplaced(nests, PUBLISHED)}; time over the best sides: "
+        f"fitted {cost(nests, rule) / best:.3f}, published {cost(nests, PUBLISHED) / best:.3f}, all on the host "
+        f"{host / best:.3f} (simulated)"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("documents", nargs="+", type=Path, help="run.json files of pim-only runs, simulate exact")
+    parser.add_argument("documents", nargs="+", type=Path, help="run.json files to fit the thresholds to")
+    parser.add_argument("--test", nargs="*", default=[], type=Path, help="run.json files to test them on")
     parser.add_argument(
         "--launch-ns", type=float, default=4000.0, help="launch and return (coherence.launchNs + returnNs)"
     )
@@ -123,22 +145,18 @@ def main() -> None:
     print(describe())
     nests = [nest for path in arguments.documents for nest in read_nests(path, arguments.launch_ns)]
     if not nests:
-        raise SystemExit("no nest has both a host time and a simulated PIM time: run pim-only with --simulate exact")
+        raise SystemExit("no nest has simulated times of host and PIM: plan with --host host-16 --simulate sampled")
     rule = {name: rounded(value) for name, value in fit(nests).items()}
     models = sorted({nest.model for nest in nests})
-
-    faster = sum(nest.pim_ns < nest.host_ns for nest in nests)
-    print(f"# {len(nests)} nests of {', '.join(models)}; {faster} faster on PIM, launch and return included")
-    print(f"# on the slower side: fitted {misplaced(nests, rule)}, published {misplaced(nests, PUBLISHED)}")
-    for left_out in models if len(models) > 1 else []:
-        inside = [nest for nest in nests if nest.model != left_out]
-        outside = [nest for nest in nests if nest.model == left_out]
-        print(
-            f"# fitted without {left_out}: {misplaced(outside, fit(inside))} of its {len(outside)} on the slower side"
-        )
+    print(report("training", nests, rule))
+    known = {nest.key for nest in nests}
+    held_out = [nest for path in arguments.test for nest in read_nests(path, arguments.launch_ns)]
+    held_out = [nest for nest in held_out if nest.key not in known]
+    if held_out:
+        print(report("test", held_out, rule))
     print("placement:")
     for name, unit in zip(NAMES, UNITS, strict=True):
-        source = f"bench/fit_thresholds.py on {len(nests)} nests of {', '.join(models)}"
+        source = f"bench/fit_thresholds.py on {len(nests)} nests of {len(models)} models and operators"
         print(f'  {name}: {{value: {rule[name]:g}, unit: "{unit}", source: "{source}"}}')
 
 

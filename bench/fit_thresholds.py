@@ -128,7 +128,8 @@ def report(name: str, nests: list[Nest], rule: dict[str, float]) -> str:
     host = sum(nest.host_ns for nest in nests)
     faster = sum(nest.pim_ns < nest.host_ns for nest in nests)
     return (
-        f"# {name}: {len(nests)} nests, {faster} faster on PIM; on the slower side: fitted {misplaced(nests, rule)}, published {misplaced(nests, PUBLISHED)}; time over the best sides: "
+        f"# {name}: {len(nests)} nests, {faster} faster on PIM; on the slower side: "
+        f"fitted {misplaced(nests, rule)}, published {misplaced(nests, PUBLISHED)}; time over the best sides: "
         f"fitted {cost(nests, rule) / best:.3f}, published {cost(nests, PUBLISHED) / best:.3f}, all on the host "
         f"{host / best:.3f} (simulated)"
     )

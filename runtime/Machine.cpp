@@ -22,7 +22,6 @@ namespace nearbank {
 namespace {
 
 const std::vector<std::string> leafKeys = {"value", "unit", "source"};
-const std::vector<std::string> machineKinds = {"near-memory-cores"};
 
 [[noreturn]] void fail(const char *code, const char *title, std::string where, std::string expected, std::string actual,
                        std::string fix) {
@@ -51,6 +50,7 @@ struct Leaf {
 struct Reader {
   std::string file;
   MachineConfig machine;
+  unsigned kind = NearMemoryKind; ///< Bit of machine.kind, which decides what keys there are.
   std::map<std::string, Leaf> leaves;
   std::vector<std::string> order;
   YAML::Mark rootMark;
@@ -62,6 +62,9 @@ struct Reader {
       fail("NB0106", "wrong type in a machine description", at(file, root.Mark()), "a mapping of sections",
            root.IsNull() || !root.IsDefined() ? "an empty file" : "a scalar or a sequence",
            "copy a built-in machine file and edit it (nearbank machines show nmc-64)");
+    for (const auto &entry : root)
+      if (entry.first.IsScalar() && entry.first.Scalar() == "kind")
+        readKind(entry.second);
     readSection(root, "");
     if (machine.name.empty())
       failMissing("name", at(file, rootMark));
@@ -83,19 +86,19 @@ struct Reader {
           section.empty() && std::find(topLevelTexts().begin(), topLevelTexts().end(), key) != topLevelTexts().end();
       if (isTopText)
         readTopText(key, entry.second);
-      else if (const MachineField *field = findMachineField(path))
+      else if (const MachineField *field = findMachineField(path, kind))
         readLeaf(*field, entry.second, entry.first.Mark());
-      else if (isSection(path))
+      else if (isSection(path, kind))
         readSubsection(path, entry.second, where);
       else
-        failUnknownKey(where, section, key, keysBelow(section));
+        failUnknownKey(where, section, key, keysBelow(section, kind));
     }
   }
 
   void readSubsection(const std::string &path, const YAML::Node &node, const std::string &where) {
     if (!node.IsMap())
       fail("NB0106", "wrong type in a machine description", where,
-           fmt::format("'{}' to be a mapping with {}", path, joinNames(keysBelow(path))),
+           fmt::format("'{}' to be a mapping with {}", path, joinNames(keysBelow(path, kind))),
            node.IsScalar() ? "'" + node.Scalar() + "'" : "nothing", "indent the keys of the section below it");
     sectionPlaces[path] = where;
     readSection(node, path);
@@ -117,13 +120,16 @@ struct Reader {
            fmt::format("'{}' to be a text", key), "something else", fmt::format("write {}: TEXT", key));
     if (key == "name")
       machine.name = node.Scalar();
-    if (key == "kind") {
-      machine.kind = node.Scalar();
-      if (std::find(machineKinds.begin(), machineKinds.end(), machine.kind) == machineKinds.end())
-        fail("NB0105", "impossible value in a machine description", at(file, node.Mark()),
-             fmt::format("kind to be one of {}", joinNames(machineKinds)), machine.kind,
-             fmt::format("did you mean '{}'?", nearestName(machine.kind, machineKinds)));
-    }
+  }
+
+  void readKind(const YAML::Node &node) {
+    readTopText("kind", node);
+    machine.kind = node.Scalar();
+    kind = machineKindOf(machine.kind);
+    if (kind == 0)
+      fail("NB0105", "impossible value in a machine description", at(file, node.Mark()),
+           fmt::format("kind to be one of {}", joinNames(machineKinds())), machine.kind,
+           fmt::format("did you mean '{}'?", nearestName(machine.kind, machineKinds())));
   }
 
   void readLeaf(const MachineField &field, const YAML::Node &node, const YAML::Mark &keyMark) {
@@ -171,15 +177,16 @@ struct Reader {
 
   void override(const std::string &path, const std::string &value) {
     std::string option = fmt::format("--set {}={}", path, value);
-    const MachineField *field = findMachineField(path);
+    const MachineField *field = findMachineField(path, kind);
     if (!field) {
       std::vector<std::string> paths;
       for (const MachineField &candidate : machineFields())
-        paths.push_back(candidate.path);
+        if ((candidate.kinds & kind) != 0)
+          paths.push_back(candidate.path);
       std::string nearest = nearestName(path, paths);
-      std::string section = isSection(path) ? path : nearest.substr(0, nearest.rfind('.'));
+      std::string section = isSection(path, kind) ? path : nearest.substr(0, nearest.rfind('.'));
       fail("NB0103", "unknown key in a machine description", option,
-           fmt::format("one of {}, below {}", joinNames(keysBelow(section)), section), path,
+           fmt::format("one of {}, below {}", joinNames(keysBelow(section, kind)), section), path,
            fmt::format("did you mean '{}'?", nearest));
     }
     if (!leaves.count(path))
@@ -188,7 +195,7 @@ struct Reader {
   }
 
   [[noreturn]] void failMissing(const std::string &path, const std::string &where) {
-    const MachineField *field = findMachineField(path);
+    const MachineField *field = findMachineField(path, kind);
     fail("NB0104", "missing key in a machine description", where, fmt::format("a value for {}", path), "none",
          field ? fmt::format("add {}: {{value: ..., unit: \"{}\", source: \"...\"}}", path, field->unit)
                : fmt::format("add {}", path));
@@ -217,52 +224,142 @@ struct Reader {
       expected = "between 0 and 1";
     if (field.bound == FieldBound::PowerOfTwo && (value < 1 || (int64_t(value) & (int64_t(value) - 1)) != 0))
       expected = "a positive power of two";
+    if (field.bound == FieldBound::VectorBits && value != 0 && value != 128 && value != 256 && value != 512)
+      expected = "0 (no vector unit), 128, 256 or 512";
     if (!expected.empty())
       fail("NB0105", "impossible value in a machine description", leaf.where,
            fmt::format("{} to be {}, in {}", field.path, expected, field.unit), leaf.value,
            "correct the value; nearbank machines show NAME lists valid ones");
   }
 
+  bool hasGroup(const std::string &group) const {
+    return std::any_of(leaves.begin(), leaves.end(), [&](const auto &leaf) { return groupOf(leaf.first) == group; });
+  }
+
   void store() {
-    bool hasL2 =
-        std::any_of(leaves.begin(), leaves.end(), [](const auto &leaf) { return leaf.first.rfind("l2.", 0) == 0; });
-    if (hasL2)
+    if (hasGroup("l2"))
       machine.l2.emplace();
-    for (const MachineField &field : machineFields()) {
-      auto found = leaves.find(field.path);
-      if (found == leaves.end()) {
-        if (std::string(field.path).rfind("l2.", 0) == 0 && !hasL2)
-          continue;
-        failMissing(field.path, placeOfMissing(field.path));
-      }
-      const Leaf &leaf = found->second;
-      if (field.text) {
-        *field.text(machine) = leaf.value;
-        continue;
-      }
-      double value = number(field, leaf);
-      checkBound(field, leaf, value);
-      if (field.integer)
-        *field.integer(machine) = int64_t(value);
-      else
-        *field.real(machine) = value;
+    if (hasGroup("prefetch"))
+      machine.prefetch.emplace();
+    if (hasGroup("memoryLink"))
+      machine.memoryLink.emplace();
+    if (hasGroup("energy"))
+      machine.energy.emplace();
+    for (const MachineField &field : machineFields())
+      if ((field.kinds & kind) != 0)
+        storeField(field);
+    if (kind != RooflineKind)
+      checkCores();
+    if (kind == NearMemoryKind)
+      checkNearMemory();
+    if (kind == HostKind) {
+      checkHost();
+      describeHost();
     }
+    for (const std::string &path : order) {
+      const Leaf &leaf = leaves[path];
+      machine.values.push_back({path, leaf.value, leaf.unit, leaf.source, leaf.layer});
+    }
+  }
+
+  void storeField(const MachineField &field) {
+    auto found = leaves.find(field.path);
+    if (found == leaves.end()) {
+      bool isOff = groupOf(field.path) == "core.vector" && leaves.count("core.vectorBits") != 0 &&
+                   leaves["core.vectorBits"].value == "0";
+      if (isOff || ((field.optionalIn & kind) != 0 && !hasGroup(groupOf(field.path))))
+        return;
+      failMissing(field.path, placeOfMissing(field.path));
+    }
+    const Leaf &leaf = found->second;
+    if (field.text) {
+      *field.text(machine) = leaf.value;
+      return;
+    }
+    double value = number(field, leaf);
+    checkBound(field, leaf, value);
+    if (field.integer)
+      *field.integer(machine) = int64_t(value);
+    else
+      *field.real(machine) = value;
+  }
+
+  [[noreturn]] void failValue(const char *path, std::string expected, std::string fix) {
+    fail("NB0105", "impossible value in a machine description", leaves[path].where, std::move(expected),
+         leaves[path].value, std::move(fix));
+  }
+
+  void checkCores() {
     checkCache("l1i", machine.l1i);
     checkCache("l1d", machine.l1d);
     if (machine.l2)
       checkCache("l2", *machine.l2);
+    if (machine.core.vectorLanesBits > machine.core.vectorBits)
+      failValue("core.vectorLanesBits",
+                fmt::format("core.vectorLanesBits to be at most core.vectorBits ({})", machine.core.vectorBits),
+                "lower core.vectorLanesBits");
+    checkAtLeast("dram.nREFI", machine.dram.nREFI - 1, "dram.nRFC", machine.dram.nRFC);
+  }
+
+  void checkNearMemory() {
     checkCache("host.l1d", machine.host.l1d);
     checkCache("host.l2", machine.host.l2);
     checkCache("host.l3", machine.host.l3);
     checkAtLeast("vault.rowBytes", machine.dram.rowBytes, "l1d.lineBytes", machine.l1d.lineBytes);
     checkAtLeast("vault.interleaveBytes", machine.dram.interleaveBytes, "l1d.lineBytes", machine.l1d.lineBytes);
-    checkAtLeast("dram.nREFI", machine.dram.nREFI - 1, "dram.nRFC", machine.dram.nRFC);
     checkMesh();
     checkHostLines();
-    for (const std::string &path : order) {
-      const Leaf &leaf = leaves[path];
-      machine.values.push_back({path, leaf.value, leaf.unit, leaf.source, leaf.layer});
-    }
+  }
+
+  void checkHost() {
+    const DramConfig &dram = machine.dram;
+    const OutOfOrderConfig &window = machine.outOfOrder;
+    checkCache("l3", machine.l3);
+    for (auto [path, cache] : {std::pair("l1i.lineBytes", &machine.l1i), std::pair("l2.lineBytes", &*machine.l2),
+                               std::pair("l3.lineBytes", &machine.l3)})
+      if (cache->lineBytes != machine.l1d.lineBytes)
+        failValue(path, fmt::format("{} to equal l1d.lineBytes ({})", path, machine.l1d.lineBytes),
+                  "give all caches one line size");
+    checkAtLeast("channel.interleaveBytes", dram.interleaveBytes, "l1d.lineBytes", machine.l1d.lineBytes);
+    checkAtLeast("channel.rowBytes", dram.rowBytes, "channel.interleaveBytes", dram.interleaveBytes);
+    checkAtLeast("channel.banks", dram.banksPerVault, "channel.bankGroups", dram.bankGroups);
+    checkAtLeast("core.robEntries", window.robEntries, "core.dispatchWidth", window.dispatchWidth);
+    if (machine.core.count % machine.l3SharedBy != 0)
+      failValue("l3.sharedBy", fmt::format("l3.sharedBy to divide core.count ({})", machine.core.count),
+                "let each last-level cache serve as many cores");
+    // What the window model keeps tables for.
+    constexpr int64_t mostEntries = 4096, mostPorts = 64;
+    for (const char *path :
+         {"core.robEntries", "core.loadQueueEntries", "core.storeQueueEntries", "core.outstandingMisses"})
+      checkAtMost(path, mostEntries);
+    for (const char *path :
+         {"core.dispatchWidth", "core.retireWidth", "core.intPorts", "core.intMulPorts", "core.branchPorts",
+          "core.fpPorts", "core.fpAddPorts", "core.fpMulPorts", "core.memoryPorts", "core.loadPorts", "core.storePorts",
+          "core.vectorLoadPorts", "core.vectorStorePorts"})
+      checkAtMost(path, mostPorts);
+  }
+
+  void checkAtMost(const char *path, int64_t bound) {
+    if (*findMachineField(path, kind)->integer(machine) > bound)
+      failValue(path, fmt::format("{} to be at most {}", path, bound), "lower the value");
+  }
+
+  /// What the profile's cache model sees of a modelled host.
+  void describeHost() {
+    const DramConfig &dram = machine.dram;
+    HostConfig &host = machine.host;
+    host.name = machine.name;
+    host.cores = machine.core.count;
+    host.clockGHz = machine.core.clockGHz;
+    host.l1d = machine.l1d, host.l2 = *machine.l2, host.l3 = machine.l3;
+    host.dramBandwidthGBs = static_cast<double>(dram.vaults) * dram.vaultBandwidthGBs;
+    if (machine.memoryLink)
+      host.dramBandwidthGBs = std::min(host.dramBandwidthGBs, machine.memoryLink->bandwidthGBs);
+    // HM-8 (docs/model.md), without the first two levels.
+    host.dramLatencyNs = static_cast<double>(machine.l3.hitCycles) / machine.core.clockGHz + dram.controllerNs +
+                         static_cast<double>(dram.nRCD + dram.nCL) * dram.tCkNs +
+                         static_cast<double>(machine.l1d.lineBytes) / dram.vaultBandwidthGBs +
+                         (machine.memoryLink ? 2 * machine.memoryLink->latencyNs : 0);
   }
 
   void checkAtLeast(const char *path, int64_t value, const char *boundPath, int64_t bound) {

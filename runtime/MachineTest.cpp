@@ -31,12 +31,12 @@ std::string messageOf(const std::string &name, const std::vector<std::pair<std::
   return "accepted";
 }
 
-/// A copy of nmc-64.yaml in which one piece of text is replaced by another.
+/// A copy of a built-in machine file in which one piece of text is replaced by another.
 class EditedMachine {
 public:
-  EditedMachine(const std::string &from, const std::string &to) {
+  EditedMachine(const std::string &from, const std::string &to, const std::string &name = "nmc-64") {
     path_ = std::filesystem::temp_directory_path() / ("nearbank-machine-" + std::to_string(getpid()) + ".yaml");
-    std::ifstream stream(machinesFolder + "/nmc-64.yaml");
+    std::ifstream stream(machinesFolder + "/" + name + ".yaml");
     std::stringstream text;
     text << stream.rdbuf();
     std::string content = text.str();
@@ -72,10 +72,26 @@ TEST(MachineTest, Nmc64IsAsPublished) {
   EXPECT_EQ(machine.host.l3.sizeBytes, 8388608);
 }
 
+TEST(MachineTest, Host16IsAsPublished) {
+  MachineConfig machine = loadMachine("host-16", machinesFolder);
+  EXPECT_EQ(machine.kind, "host");
+  EXPECT_EQ(machine.core.count, 16);
+  EXPECT_EQ(machine.core.vectorBits, 256);
+  EXPECT_EQ(machine.outOfOrder.robEntries, 256);
+  ASSERT_TRUE(machine.l2.has_value());
+  EXPECT_EQ(machine.l3SharedBy, 4);
+  EXPECT_EQ(double(machine.dram.vaults) * machine.dram.vaultBandwidthGBs, 204.8);
+  // What the profile's cache model reads follows from the same values.
+  EXPECT_EQ(machine.host.cores, 16);
+  EXPECT_EQ(machine.host.l3.sizeBytes, machine.l3.sizeBytes);
+  EXPECT_NEAR(machine.host.dramLatencyNs, 113, 0.5);
+  EXPECT_NEAR(machine.host.dramBandwidthGBs, 204.8, 1e-9);
+}
+
 TEST(MachineTest, EveryValueOfEveryMachineHasUnitSourceAndLayer) {
   for (const std::string &name : listMachines(machinesFolder)) {
     MachineConfig machine = loadMachine(name, machinesFolder);
-    EXPECT_GE(machine.values.size(), 70u);
+    EXPECT_GE(machine.values.size(), machine.kind == "roofline" ? 5u : 70u);
     for (const MachineValue &value : machine.values) {
       EXPECT_FALSE(value.unit.empty()) << value.path;
       EXPECT_GT(value.source.size(), 10u) << value.path;
@@ -186,6 +202,51 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple("core.count", "many", "NB0106"), std::tuple("core.count", "2.5", "NB0106"),
                     std::tuple("core.count", "", "NB0106"), std::tuple("core.clockGHz", "nan", "NB0106"),
                     std::tuple("core.clockGHz", "1GHz", "NB0106"), std::tuple("vault.bandwidthGBs", "5,10", "NB0106")));
+
+class HostSetTest : public testing::TestWithParam<std::tuple<const char *, const char *, const char *>> {};
+
+TEST_P(HostSetTest, IsRefused) {
+  auto [path, value, code] = GetParam();
+  EXPECT_THAT(messageOf("host-16", {{path, value}}),
+              AllOf(HasSubstr(code), HasSubstr(std::string("--set ") + path + "=" + value), HasSubstr(path)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, HostSetTest,
+    testing::Values(std::tuple("core.count", "0", "NB0105"), std::tuple("channel.rowBytes", "3000", "NB0105"),
+                    std::tuple("channel.bandwidthGBs", "0", "NB0105"), std::tuple("core.robEntries", "4", "NB0105"),
+                    std::tuple("core.robEntries", "100000", "NB0105"), std::tuple("core.vectorBits", "64", "NB0105"),
+                    std::tuple("core.vectorLanesBits", "512", "NB0105"), std::tuple("l3.sharedBy", "3", "NB0105"),
+                    std::tuple("l2.lineBytes", "128", "NB0105"), std::tuple("channel.bankGroups", "32", "NB0105"),
+                    std::tuple("channel.interleaveBytes", "32", "NB0105"), std::tuple("core.fpPorts", "65", "NB0105"),
+                    std::tuple("channel.interleaveBytes", "16384", "NB0105"), std::tuple("vault.count", "32", "NB0103"),
+                    std::tuple("coherence.launchNs", "1", "NB0103"), std::tuple("dram.nREFI", "500", "NB0105")));
+
+TEST(MachineTest, GroupsAreGivenWhole) {
+  EXPECT_THAT(messageOf("nmc-64", {{"energy.branchPj", "1"}}),
+              AllOf(HasSubstr("NB0104"), HasSubstr("energy.intAluPj")));
+  EXPECT_FALSE(loadMachine("nmc-64", machinesFolder).prefetch.has_value());
+}
+
+TEST(MachineTest, KeysOfAnotherKindAreUnknown) {
+  EXPECT_THAT(messageOf("nmc-64", {{"core.robEntries", "128"}}), HasSubstr("NB0103"));
+  EXPECT_THAT(messageOf("nmc-64", {{"core.vectorBits", "128"}}), AllOf(HasSubstr("NB0104"), HasSubstr("core.vector")));
+  EXPECT_EQ(loadMachine("nmc-64", machinesFolder, {{"core.vectorBits", "0"}}).core.vectorBits, 0);
+}
+
+TEST(MachineTest, HostWithoutBandwidthIsRefusedWithLineAndColumn) {
+  EditedMachine edited("  bandwidthGBs: {", "  # {", "host-16");
+  EXPECT_THAT(messageOf(edited.path()), AllOf(HasSubstr("NB0104"), HasSubstr("a value for channel.bandwidthGBs"),
+                                              testing::ContainsRegex(":[0-9]+:1\n")));
+}
+
+TEST(MachineTest, ImpossibleHostsAreRefusedWithLineAndColumn) {
+  EditedMachine cores("  count: {value: 16,", "  count: {value: 0,", "host-16");
+  EXPECT_THAT(messageOf(cores.path()), AllOf(HasSubstr("NB0105"), HasSubstr(":8:18\n")));
+  EditedMachine row("rowBytes: {value: 8192,", "rowBytes: {value: 6000,", "host-16");
+  EXPECT_THAT(messageOf(row.path()),
+              AllOf(HasSubstr("NB0105"), HasSubstr("power of two"), testing::ContainsRegex("yaml:[0-9]+:[0-9]+\n")));
+}
 
 TEST(MachineTest, ValueWithoutSourceOrUnitIsRefused) {
   EditedMachine bare("count: {value: 64, unit: \"cores\", source:", "count: 64 #");

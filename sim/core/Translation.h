@@ -8,7 +8,7 @@
 #pragma once
 
 #include "sim/core/CoreTiming.h"
-#include "sim/system/NmcMachine.h"
+#include "sim/system/SimulatedMachine.h"
 
 #include <array>
 #include <cstdint>

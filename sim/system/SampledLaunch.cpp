@@ -38,7 +38,7 @@ constexpr double longestStretch = 16;
 
 class Sampler {
 public:
-  Sampler(NmcMachine &machine, const NmcLaunch &launch, const SamplingOptions &options)
+  Sampler(SimulatedMachine &machine, const NmcLaunch &launch, const SamplingOptions &options)
       : machine_(machine), launch_(launch), options_(options),
         block_((launch.tasks + machine.numCores() - 1) / machine.numCores()), cacheLines_(machine.l1dLines()) {}
 
@@ -117,7 +117,7 @@ private:
     return timing;
   }
 
-  NmcMachine &machine_;
+  SimulatedMachine &machine_;
   const NmcLaunch &launch_;
   const SamplingOptions &options_;
   int64_t block_;      ///< Tasks of the busiest core.
@@ -126,7 +126,7 @@ private:
 
 } // namespace
 
-SampledTiming launchSampled(NmcMachine &machine, const NmcLaunch &launch, const SamplingOptions &options) {
+SampledTiming launchSampled(SimulatedMachine &machine, const NmcLaunch &launch, const SamplingOptions &options) {
   return Sampler(machine, launch, options).run();
 }
 

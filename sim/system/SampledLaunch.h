@@ -2,7 +2,7 @@
 // Times a long launch from windows of its tasks instead of all of them.
 #pragma once
 
-#include "sim/system/NmcMachine.h"
+#include "sim/system/SimulatedMachine.h"
 
 namespace nearbank::sim {
 
@@ -25,6 +25,6 @@ struct SampledTiming {
 /// launch: each core executes tasks [o, o+2m) and, in a second launch, [o, o+3m); the difference is the time of m tasks
 /// with warm caches. The start of the block (cold caches) is executed as it is. Memory contents afterwards are those
 /// of the executed tasks only: for timing on scratch data.
-SampledTiming launchSampled(NmcMachine &machine, const NmcLaunch &launch, const SamplingOptions &options = {});
+SampledTiming launchSampled(SimulatedMachine &machine, const NmcLaunch &launch, const SamplingOptions &options = {});
 
 } // namespace nearbank::sim

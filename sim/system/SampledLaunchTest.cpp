@@ -2,6 +2,8 @@
 // Estimates against whole launches: streams, a walk with reuse, ragged and short launches.
 #include "sim/system/SampledLaunch.h"
 
+#include "sim/system/NmcMachine.h"
+
 #include "sim/isa/TestEncoder.h"
 
 #include <gmock/gmock.h>

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/driver/CompiledProgram.h"
 
-#include "compiler/codegen/CrashGuard.h"
-#include "compiler/codegen/HostCode.h"
-#include "compiler/codegen/Lowering.h"
-#include "compiler/codegen/PimCode.h"
+#include "compiler/driver/KernelCode.h"
 #include "compiler/import/Import.h"
 #include "compiler/loopnest/ExtractProgram.h"
 #include "compiler/loopnest/Passes.h"
+#include "compiler/placement/PimTimeModel.h"
 #include "compiler/profile/HostProfiler.h"
 #include "compiler/profile/ProfileDatabase.h"
-#include "compiler/profile/ScratchArena.h"
 #include "runtime/Error.h"
 #include "sim/system/NmcDevice.h"
+#include "sim/system/SampledLaunch.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <thread>
 
 namespace nearbank::driver {
@@ -25,36 +26,34 @@ namespace nearbank::driver {
 /// Version of the generated code; profiles of another one are stale.
 static constexpr int64_t codegenVersion = 1;
 
+using Database = std::optional<profile::ProfileDatabase>;
+
 struct CompiledProgram::Impl {
-  MachineConfig machine;
   mlir::DialectRegistry registry;
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   Program program;
-  codegen::HostCode hostCode;
-  std::vector<HostKernel> hostKernels;
-  std::vector<PimKernel> pimKernels;
-  std::vector<std::string> pimFailures; ///< By kernel; empty while not tried or when compiled.
-  std::vector<bool> isPimTried;
-  std::unique_ptr<sim::NmcDevice> device;
-  std::map<std::string, profile::NestProfile> memory; ///< Profiles of this process, by kernel key.
+  std::unique_ptr<KernelCode> code;
+  std::map<std::string, profile::NestProfile> profiles; ///< By what they depend on.
+  std::map<profile::SimulationKey, PimTiming> simulations;
+  std::set<std::string> measured;             ///< Keys of profiles that this object measured.
+  std::set<profile::SimulationKey> simulated; ///< Keys of simulations done for this object.
+  Database database;                          ///< The one used last; open as long as the object lives.
   std::optional<Plan> plan;
 
-  Impl(const std::string &text, const CompileOptions &options, MachineConfig config);
-  void compileHost(const std::vector<uint32_t> &kernels, bool isTrace);
-  void bindHostKernel(uint32_t index, codegen::Target target, const std::map<std::string, int64_t> &tasks,
-                      const std::set<std::string> &usingBlas);
-  void compilePim(uint32_t kernel);
-  void requireHost(const std::vector<Site> &sites);
-  profile::NestProfile profileKernel(uint32_t kernel, const profile::ProfileOptions &options,
-                                     profile::ProfileDatabase *database, Plan &plan);
-  void profileAll(const PlanOptions &options, Plan &plan);
-  std::optional<PimTiming> simulate(uint32_t kernel, const PlanOptions &options);
+  Impl(const std::string &text, const CompileOptions &options);
+  /// No database when the path is empty.
+  Database &openDatabase(const std::string &path);
+  void report(const PlanOptions &options, const char *stage, int64_t done) const;
+  profile::NestProfile profileKernel(uint32_t kernel, const PlanOptions &options, Database &database, Plan &plan);
+  void profileAll(const PlanOptions &options, Database &database, Plan &plan);
+  const SimulatedCode &codeFor(const MachineConfig &target, const PlanOptions &options);
+  std::vector<std::optional<SimulationTask>> tasksOn(const MachineConfig &target, Simulation simulation,
+                                                     const PlanOptions &options);
+  std::optional<PimTiming> knownTiming(const profile::SimulationKey &key, Database &database);
+  std::vector<std::optional<PimTiming>> simulateAll(const MachineConfig &target, Simulation simulation,
+                                                    const PlanOptions &options, Database &database, Plan &plan);
   uint32_t firstNestOf(uint32_t kernel) const;
-  profile::ProfileOptions profileOptions(uint32_t kernel, int threads) const;
-  /// The simulated machine, with as many simulating threads as the host may use; results do not depend on them.
-  sim::NmcDevice &pimDevice(int threads);
-  int deviceThreads = 0;
 };
 
 [[noreturn]] static void failLowering(const std::string &name, const std::string &diagnostics) {
@@ -63,8 +62,7 @@ struct CompiledProgram::Impl {
                    "run this part in PyTorch (--on-unsupported=host does so by itself)"});
 }
 
-CompiledProgram::Impl::Impl(const std::string &text, const CompileOptions &options, MachineConfig config)
-    : machine(std::move(config)) {
+CompiledProgram::Impl::Impl(const std::string &text, const CompileOptions &options) {
   import::registerDialects(registry);
   context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
@@ -89,84 +87,21 @@ CompiledProgram::Impl::Impl(const std::string &text, const CompileOptions &optio
       failLowering(options.name, diagnostics);
     program = std::move(*extracted);
   }
-  hostKernels.resize(program.kernels.size());
-  pimKernels.resize(program.kernels.size());
-  pimFailures.resize(program.kernels.size());
-  isPimTried.resize(program.kernels.size());
+  code = std::make_unique<KernelCode>(*module, program);
 }
 
-void CompiledProgram::Impl::compileHost(const std::vector<uint32_t> &kernels, bool isTrace) {
-  std::vector<std::string> names;
-  std::vector<uint32_t> missing;
-  for (uint32_t kernel : kernels)
-    if (!(isTrace ? hostKernels[kernel].trace : hostKernels[kernel].run)) {
-      names.push_back(program.kernels[kernel].name);
-      missing.push_back(kernel);
-    }
-  if (names.empty())
-    return;
-  codegen::Target target = isTrace ? codegen::Target::Trace : codegen::Target::Host;
-  std::string diagnostics;
-  std::unique_ptr<codegen::LoweredKernels> lowered;
-  auto compile = [&] {
-    lowered = codegen::lowerKernels(*module, names, target, diagnostics);
-    if (!lowered)
-      return;
-    std::map<std::string, int64_t> tasks = lowered->tasks;
-    std::set<std::string> usingBlas = lowered->usingBlas;
-    hostCode.add(std::move(lowered), target);
-    for (uint32_t index : missing)
-      bindHostKernel(index, target, tasks, usingBlas);
-  };
-  bool isAlive = codegen::survivesCrash(compile, diagnostics);
-  if (!isAlive || !diagnostics.empty())
-    throw InternalError({"NB0901", "generated host code was refused", program.name,
-                         isAlive ? "nests that lower to LLVM IR" : "a code generator that does not crash", diagnostics,
-                         "report this with the model that caused it"});
+Database &CompiledProgram::Impl::openDatabase(const std::string &path) {
+  if (database && database->path() != path)
+    database.reset();
+  if (!database && !path.empty())
+    database.emplace(path);
+  return database;
 }
 
-void CompiledProgram::Impl::bindHostKernel(uint32_t index, codegen::Target target,
-                                           const std::map<std::string, int64_t> &tasks,
-                                           const std::set<std::string> &usingBlas) {
-  HostKernel &kernel = hostKernels[index];
-  const std::string &name = program.kernels[index].name;
-  KernelFunction function = hostCode.lookup(name, target);
-  if (target == codegen::Target::Trace) {
-    kernel.trace = function;
-    kernel.traceTasks = tasks.at(name);
-  } else {
-    kernel.run = function;
-    kernel.tasks = tasks.at(name);
-    kernel.usesBlas = usingBlas.count(name) > 0;
-  }
-}
-
-void CompiledProgram::Impl::compilePim(uint32_t kernel) {
-  if (isPimTried[kernel])
-    return;
-  isPimTried[kernel] = true;
-  const std::string &name = program.kernels[kernel].name;
-  std::string diagnostics;
-  auto compile = [&] {
-    std::unique_ptr<codegen::LoweredKernels> lowered =
-        codegen::lowerKernels(*module, {name}, codegen::Target::Pim, diagnostics);
-    if (lowered)
-      pimKernels[kernel] = codegen::compilePim(*lowered, name, diagnostics);
-  };
-  bool isAlive = codegen::survivesCrash(compile, diagnostics);
-  if (!isAlive)
-    diagnostics = "the RISC-V code generator crashed on this nest; " + diagnostics;
-  if (pimKernels[kernel].elf.empty())
-    pimFailures[kernel] = diagnostics.empty() ? "no RISC-V code could be generated" : diagnostics;
-}
-
-/// Compiles host code of every kernel that some nest runs on the host.
-void CompiledProgram::Impl::requireHost(const std::vector<Site> &sites) {
-  std::set<uint32_t> kernels;
-  for (size_t nest = 0; nest < sites.size(); ++nest)
-    if (sites[nest] == Site::Host)
-      kernels.insert(program.nests[nest].kernel);
-  compileHost({kernels.begin(), kernels.end()}, /*isTrace=*/false);
+/// @throws UserError NB0408 when the caller wants to stop
+void CompiledProgram::Impl::report(const PlanOptions &options, const char *stage, int64_t done) const {
+  if (options.progress && !options.progress(stage, done, program.kernels.size()))
+    throw UserError({"NB0408", "planning was interrupted", program.name, "", "", "run the same command to continue"});
 }
 
 uint32_t CompiledProgram::Impl::firstNestOf(uint32_t kernel) const {
@@ -176,132 +111,192 @@ uint32_t CompiledProgram::Impl::firstNestOf(uint32_t kernel) const {
   return 0;
 }
 
-profile::ProfileOptions CompiledProgram::Impl::profileOptions(uint32_t kernel, int threads) const {
-  profile::ProfileOptions options;
-  options.threads = threads;
-  options.codegenVersion = codegenVersion;
-  options.indexBounds = program.kernels[kernel].facts.indexBounds;
-  return options;
-}
-
-profile::NestProfile CompiledProgram::Impl::profileKernel(uint32_t kernel, const profile::ProfileOptions &options,
-                                                          profile::ProfileDatabase *database, Plan &plan) {
+profile::NestProfile CompiledProgram::Impl::profileKernel(uint32_t kernel, const PlanOptions &options,
+                                                          Database &database, Plan &plan) {
+  profile::ProfileOptions profiling;
+  profiling.threads = options.threads;
+  profiling.codegenVersion = codegenVersion;
+  profiling.indexBounds = program.kernels[kernel].facts.indexBounds;
   uint32_t nest = firstNestOf(kernel);
+  const HostConfig &host = options.machine.host;
   profile::ProfileKey key;
   key.nest = program.kernels[kernel].key;
   key.host = profile::hostFingerprint();
-  key.indexClass = profile::indexClassOf(program, nest, options);
-  key.cacheConfig = profile::cacheConfigHash(machine.host);
+  key.indexClass = profile::indexClassOf(program, nest, profiling);
+  key.cacheConfig = profile::cacheConfigHash(host);
   key.threads = options.threads > 0 ? options.threads : static_cast<int64_t>(std::thread::hardware_concurrency());
   key.codegenVersion = codegenVersion;
-  std::string memoryKey = key.nest + "/" + key.indexClass + "/" + std::to_string(key.threads);
-  if (auto known = memory.find(memoryKey); known != memory.end()) {
-    ++plan.reusedKernels;
-    return known->second;
+  std::string memoryKey = fmt::format("{}/{}/{}/{}", key.nest, key.indexClass, key.cacheConfig, key.threads);
+  auto known = profiles.find(memoryKey);
+  if (known == profiles.end() && database)
+    if (std::optional<profile::NestProfile> stored = database->find(key))
+      known = profiles.emplace(memoryKey, *stored).first;
+  if (known == profiles.end()) {
+    report(options, "profile", kernel);
+    code->requireNative({kernel}, /*isTrace=*/false);
+    code->requireNative({kernel}, /*isTrace=*/true);
+    profile::NestProfile profile = profile::profileNest(program, nest, code->native()[kernel], host, profiling);
+    if (database)
+      database->store(key, profile);
+    measured.insert(memoryKey);
+    known = profiles.emplace(memoryKey, profile).first;
   }
-  if (database)
-    if (std::optional<profile::NestProfile> stored = database->find(key)) {
-      ++plan.reusedKernels;
-      return memory[memoryKey] = *stored;
-    }
-  compileHost({kernel}, /*isTrace=*/false);
-  compileHost({kernel}, /*isTrace=*/true);
-  profile::NestProfile profile = profile::profileNest(program, nest, hostKernels[kernel], machine.host, options);
-  ++plan.profiledKernels;
-  if (database)
-    database->store(key, profile);
-  return memory[memoryKey] = profile;
+  (measured.count(memoryKey) ? plan.profiledKernels : plan.reusedKernels) += 1;
+  return known->second;
 }
 
-void CompiledProgram::Impl::profileAll(const PlanOptions &options, Plan &plan) {
-  plan.profiles.resize(program.kernels.size());
-  std::optional<profile::ProfileDatabase> database;
-  if (!options.database.empty()) {
-    database.emplace(options.database);
-    plan.databaseMessage = database->message();
-  }
+void CompiledProgram::Impl::profileAll(const PlanOptions &options, Database &database, Plan &plan) {
   for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel) {
-    if (options.progress && !options.progress("profile", kernel, program.kernels.size()))
-      throw UserError({"NB0408", "planning was interrupted", program.name, "", "", "run the same command to continue"});
-    plan.profiles[kernel] =
-        profileKernel(kernel, profileOptions(kernel, options.threads), database ? &*database : nullptr, plan);
+    plan.profiles.push_back(profileKernel(kernel, options, database, plan));
   }
 }
 
-sim::NmcDevice &CompiledProgram::Impl::pimDevice(int threads) {
-  if (!device || threads != deviceThreads)
-    device = std::make_unique<sim::NmcDevice>(machine, threads);
-  deviceThreads = threads;
-  return *device;
+const SimulatedCode &CompiledProgram::Impl::codeFor(const MachineConfig &target, const PlanOptions &options) {
+  return code->simulated(target, [&](int64_t done) { report(options, "compile", done); });
 }
 
-std::optional<PimTiming> CompiledProgram::Impl::simulate(uint32_t kernel, const PlanOptions &options) {
-  compilePim(kernel);
-  if (pimKernels[kernel].elf.empty())
+std::optional<PimTiming> CompiledProgram::Impl::knownTiming(const profile::SimulationKey &key, Database &database) {
+  if (auto known = simulations.find(key); known != simulations.end())
+    return known->second;
+  if (!database)
     return std::nullopt;
-  const NestInstance &nest = program.nests[firstNestOf(kernel)];
-  const NestFacts &facts = program.kernels[kernel].facts;
-  profile::ScratchArena scratch(program, nest, facts, facts.indexBounds);
-  // The scratch pointers become one region per program buffer, where a run would have them.
-  std::vector<PimDevice::BoundBuffer> bound(program.buffers.size());
-  std::vector<uint64_t> addresses = guestAddresses(program);
-  for (size_t buffer = 0; buffer < bound.size(); ++buffer) {
-    bound[buffer].guestBase = addresses[buffer];
-    bound[buffer].bytes = program.buffers[buffer].bytes;
-  }
-  for (size_t i = 0; i < nest.operands.size(); ++i) {
-    PimDevice::BoundBuffer &target = bound[nest.operands[i].buffer];
-    target.host = static_cast<std::byte *>(scratch.operands()[i]) - nest.operands[i].byteOffset;
-    target.isWritable |= nest.operands[i].writes;
-  }
-  sim::NmcDevice &machineDevice = pimDevice(options.threads);
-  if (options.samples)
-    return machineDevice.estimate(pimKernels[kernel], bound, nest.operands);
-  KernelStatus status;
-  return machineDevice.execute(pimKernels[kernel], bound, nest.operands, status);
+  std::optional<std::string> stored = database->findSimulation(key);
+  if (!stored)
+    return std::nullopt;
+  return simulations[key] = parseTiming(*stored);
 }
 
-CompiledProgram::CompiledProgram(const std::string &mlirText, const CompileOptions &options, MachineConfig machine)
-    : impl_(std::make_unique<Impl>(mlirText, options, std::move(machine))) {}
+/// Simulations of all kernels that have code for `target`, by kernel index.
+std::vector<std::optional<SimulationTask>>
+CompiledProgram::Impl::tasksOn(const MachineConfig &target, Simulation simulation, const PlanOptions &options) {
+  std::vector<std::optional<SimulationTask>> tasks(program.kernels.size());
+  if (simulation == Simulation::None)
+    return tasks;
+  const SimulatedCode &compiled = codeFor(target, options);
+  for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel)
+    if (!compiled.kernels[kernel].elf.empty())
+      tasks[kernel].emplace(program, firstNestOf(kernel), compiled.kernels[kernel], target, simulation);
+  return tasks;
+}
+
+std::vector<std::optional<PimTiming>> CompiledProgram::Impl::simulateAll(const MachineConfig &target,
+                                                                         Simulation simulation,
+                                                                         const PlanOptions &options, Database &database,
+                                                                         Plan &plan) {
+  std::vector<std::optional<PimTiming>> timings(program.kernels.size());
+  std::vector<std::optional<SimulationTask>> tasks = tasksOn(target, simulation, options);
+  for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel) {
+    if (!tasks[kernel])
+      continue;
+    const SimulationTask &task = *tasks[kernel];
+    timings[kernel] = knownTiming(task.key(), database);
+    if (!timings[kernel]) {
+      report(options, "simulate", kernel);
+      timings[kernel] = task.simulate(target, options.threads);
+      simulations[task.key()] = *timings[kernel];
+      simulated.insert(task.key());
+      if (database)
+        database->storeSimulation(task.key(), timingText(*timings[kernel]));
+    }
+    (simulated.count(task.key()) ? plan.simulatedKernels : plan.reusedSimulations) += 1;
+  }
+  return timings;
+}
+
+CompiledProgram::CompiledProgram(const std::string &mlirText, const CompileOptions &options)
+    : impl_(std::make_unique<Impl>(mlirText, options)) {}
 
 CompiledProgram::~CompiledProgram() = default;
 
 const Program &CompiledProgram::program() const { return impl_->program; }
-const MachineConfig &CompiledProgram::machine() const { return impl_->machine; }
 const Plan &CompiledProgram::lastPlan() const { return *impl_->plan; }
+
+/// An unknown policy or selector is refused before the time-consuming part.
+static placement::PlacementInput checkedInput(const Program &program, const PlanOptions &options) {
+  placement::PlacementInput input{program, {}, options.machine, options.policy, options.pins, options.forbids, {}};
+  input.isSimulated = options.simulation != Simulation::None;
+  placement::checkRequest(input);
+  return input;
+}
+
+/// Instructions that a simulation of this kernel executes, roughly: the issue cycles of PL-3.1, or what sampling takes
+/// of them.
+static double expectedInstructions(const NestFacts &facts, const profile::NestProfile &profile,
+                                   const PlanOptions &options, const MachineConfig &target, Simulation simulation) {
+  double whole = placement::predictPimTime(facts, profile, options.machine).issueCycles;
+  if (simulation == Simulation::Exact)
+    return whole;
+  sim::SamplingOptions sampling;
+  // Per window a warm-up of two lengths, and again with a measured length; the start of the block, and the pilot.
+  double lengths = 5.0 * double(sampling.windows) + 3;
+  return std::min(whole, lengths * double(sampling.windowInstructions) * double(target.core.count));
+}
+
+std::vector<PendingSimulation> CompiledProgram::prepare(const PlanOptions &options) {
+  const Program &program = impl_->program;
+  checkedInput(program, options);
+  Database &database = impl_->openDatabase(options.database);
+  Plan plan;
+  impl_->profileAll(options, database, plan);
+  std::vector<PendingSimulation> pending;
+  auto add = [&](const MachineConfig &target, Simulation simulation, bool isOnHost) {
+    std::vector<std::optional<SimulationTask>> tasks = impl_->tasksOn(target, simulation, options);
+    for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel) {
+      if (!tasks[kernel] || impl_->knownTiming(tasks[kernel]->key(), database))
+        continue;
+      double instructions =
+          expectedInstructions(program.kernels[kernel].facts, plan.profiles[kernel], options, target, simulation);
+      pending.push_back({std::move(*tasks[kernel]), isOnHost, instructions});
+    }
+  };
+  add(options.machine, options.simulation, false);
+  if (options.host)
+    add(*options.host, options.hostSimulation, true);
+  return pending;
+}
+
+void CompiledProgram::addSimulation(const SimulationTask &task, const PimTiming &timing, const std::string &database) {
+  impl_->simulations[task.key()] = timing;
+  impl_->simulated.insert(task.key());
+  if (Database &open = impl_->openDatabase(database))
+    open->storeSimulation(task.key(), timingText(timing));
+}
+
+static std::vector<std::optional<double>> timesOf(const std::vector<std::optional<PimTiming>> &timings) {
+  std::vector<std::optional<double>> times;
+  for (const std::optional<PimTiming> &timing : timings)
+    times.push_back(timing ? std::optional(timing->timeNs) : std::nullopt);
+  return times;
+}
 
 const Plan &CompiledProgram::plan(const PlanOptions &options) {
   Plan plan;
   plan.options = options;
+  plan.options.progress = nullptr;
   const Program &program = impl_->program;
-  placement::PlacementInput input{program, {}, impl_->machine, options.policy, options.pins, options.forbids, {}};
-  input.isSimulated = options.simulates;
-  // An unknown policy or selector is refused before the time-consuming part.
-  placement::checkRequest(input);
-  impl_->profileAll(options, plan);
-  if (options.policy != "cpu-only" || !options.pins.empty())
-    for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel) {
-      if (options.progress)
-        options.progress("compile", kernel, program.kernels.size());
-      impl_->compilePim(kernel);
-    }
+  placement::PlacementInput input = checkedInput(program, options);
+  Database &database = impl_->openDatabase(options.database);
+  if (database)
+    plan.databaseMessage = database->message();
+  impl_->profileAll(options, database, plan);
   input.profiles = plan.profiles;
-  input.pimFailures = impl_->pimFailures;
-  plan.simulated.resize(program.kernels.size());
-  if (options.simulates)
-    for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel) {
-      if (options.progress)
-        options.progress("simulate", kernel, program.kernels.size());
-      plan.simulated[kernel] = impl_->simulate(kernel, options);
-    }
-  std::vector<std::optional<double>> simulatedNs;
-  for (const std::optional<PimTiming> &timing : plan.simulated)
-    simulatedNs.push_back(timing ? std::optional(timing->timeNs) : std::nullopt);
+  if (options.policy != "cpu-only" || !options.pins.empty())
+    input.pimFailures = impl_->codeFor(options.machine, options).failures;
+  plan.simulated = impl_->simulateAll(options.machine, options.simulation, options, database, plan);
+  plan.simulatedHost.resize(program.kernels.size());
+  if (options.host)
+    plan.simulatedHost = impl_->simulateAll(*options.host, options.hostSimulation, options, database, plan);
+  std::vector<std::optional<double>> simulatedNs = timesOf(plan.simulated), hostSimulatedNs;
   input.simulatedNs = simulatedNs;
+  if (options.host) {
+    hostSimulatedNs = timesOf(plan.simulatedHost);
+    input.host = &*options.host;
+    input.hostSimulatedNs = hostSimulatedNs;
+  }
   plan.placement = placement::place(input);
   plan.sites = plan.placement.sites();
   plan.remarks = emitPlacementRemarks(*impl_->module, program, plan.placement.decisions);
-  plan.crossings = modelCrossings(program, plan.sites, impl_->machine);
+  plan.crossings = modelCrossings(program, plan.sites, options.machine);
   impl_->plan = std::move(plan);
   return *impl_->plan;
 }
@@ -309,13 +304,27 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
 RunRecord CompiledProgram::execute(const std::vector<void *> &arguments, const std::vector<void *> &outputs,
                                    const ExecuteOptions &options) {
   if (!impl_->plan)
-    plan(PlanOptions());
-  std::vector<Site> sites = impl_->plan->sites;
+    throw InternalError({"NB0902", "the placed program is inconsistent", impl_->program.name, "a plan", "none",
+                         "report this with the command that shows it"});
+  const Plan &plan = *impl_->plan;
+  std::vector<Site> sites = plan.sites;
   if (!options.simulates)
     std::fill(sites.begin(), sites.end(), Site::Host);
-  impl_->requireHost(sites);
-  ExecutorInput input{impl_->program, impl_->hostKernels, impl_->pimKernels, sites, arguments, outputs, impl_->machine};
-  input.pim = llvm::is_contained(sites, Site::Pim) ? &impl_->pimDevice(options.threads) : nullptr;
+  std::set<uint32_t> kernels;
+  for (size_t nest = 0; nest < sites.size(); ++nest)
+    if (sites[nest] == Site::Host)
+      kernels.insert(impl_->program.nests[nest].kernel);
+  impl_->code->requireNative({kernels.begin(), kernels.end()}, /*isTrace=*/false);
+  std::optional<sim::NmcDevice> device;
+  std::vector<PimKernel> none(impl_->program.kernels.size());
+  std::span<const PimKernel> simulated = none;
+  if (std::find(sites.begin(), sites.end(), Site::Pim) != sites.end()) {
+    device.emplace(plan.options.machine, options.threads);
+    simulated = impl_->code->simulated(plan.options.machine, nullptr).kernels;
+  }
+  ExecutorInput input{impl_->program, impl_->code->native(), simulated, sites, arguments,
+                      outputs,        plan.options.machine};
+  input.pim = device ? &*device : nullptr;
   input.threads = options.threads;
   input.poisonPimOutputs = options.poisonsPimOutputs;
   return executeProgram(input);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/driver/PlacementRemarks.h"
+#include "compiler/driver/SimulationTask.h"
 #include "compiler/placement/Placement.h"
 #include "compiler/profile/NestProfile.h"
 #include "runtime/Executor.h"
@@ -27,15 +28,24 @@ struct CompileOptions {
 };
 
 struct PlanOptions {
+  MachineConfig machine;
+  std::optional<MachineConfig> host; ///< Modelled host; none when only the native host counts.
   std::string policy = "two-stage";
   std::string database; ///< Path of the profile database; empty keeps profiles in memory only.
   int threads = 0;      ///< Host threads; 0 means all.
   std::vector<std::string> pins, forbids;
-  bool simulates = false; ///< Simulate each distinct kernel once on scratch data.
-  bool samples = false;   ///< Estimate long simulations from windows of their tasks.
+  Simulation simulation = Simulation::None;     ///< How each distinct kernel is timed on the machine, on scratch data.
+  Simulation hostSimulation = Simulation::None; ///< The same on the modelled host.
   /// Called before each kernel is profiled or simulated: stage, kernels done, kernels in all. Returning false
-  /// stops the plan; what was profiled so far stays in the database.
+  /// stops the plan; what was profiled and simulated so far stays in the database.
   std::function<bool(const std::string &stage, int64_t done, int64_t all)> progress;
+};
+
+/// A simulation that a plan needs and nobody has done yet.
+struct PendingSimulation {
+  SimulationTask task;
+  bool isOnHost = false;   ///< On the modelled host, not on the machine.
+  double instructions = 0; ///< That the simulator will execute, predicted; for the time that is left.
 };
 
 /// What planning found, beside the placement itself.
@@ -45,23 +55,33 @@ struct Plan {
   placement::PlacementResult placement;
   std::vector<Site> sites; ///< By nest index.
   std::vector<CrossingRecord> crossings;
-  std::vector<CollectedRemark> remarks;            ///< One per nest, in program order.
-  std::vector<std::optional<PimTiming>> simulated; ///< By kernel index; on scratch data.
-  int64_t profiledKernels = 0, reusedKernels = 0;
+  std::vector<CollectedRemark> remarks;                ///< One per nest, in program order.
+  std::vector<std::optional<PimTiming>> simulated;     ///< By kernel index; on scratch data.
+  std::vector<std::optional<PimTiming>> simulatedHost; ///< The same on the modelled host.
+  int64_t profiledKernels = 0; ///< Measured by this object; the others' profiles came from the database.
+  int64_t reusedKernels = 0;
+  int64_t simulatedKernels = 0; ///< Simulated for this object; the others' times came from the database.
+  int64_t reusedSimulations = 0;
   std::string databaseMessage;
 };
 
-/// Not thread-safe; one object per model and machine.
+/// Not thread-safe; one object per model. Plans for other machines and policies reuse its code, profiles and simulated
+/// times.
 class CompiledProgram {
 public:
   /// @throws UserError NB0210 when the text breaks the input contract or cannot be lowered to nests
-  CompiledProgram(const std::string &mlirText, const CompileOptions &options, MachineConfig machine);
+  CompiledProgram(const std::string &mlirText, const CompileOptions &options);
   ~CompiledProgram();
 
   const Program &program() const;
-  const MachineConfig &machine() const;
 
-  /// Profiles, places and models crossings. The last plan is used by execute().
+  /// Profiles and compiles what plan() with the same options will need.
+  /// @return the simulations that it will need and that neither this object nor the database has, each once
+  std::vector<PendingSimulation> prepare(const PlanOptions &options);
+  /// Takes the result of a pending simulation, for this object and its database.
+  void addSimulation(const SimulationTask &task, const PimTiming &timing, const std::string &database);
+
+  /// Profiles, simulates what is still pending, places and models crossings. The last plan is used by execute().
   const Plan &plan(const PlanOptions &options);
   const Plan &lastPlan() const;
 

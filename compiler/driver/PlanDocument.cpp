@@ -87,6 +87,7 @@ static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
   const placement::NestDecision &decision = plan.placement.decisions[index];
   bool isOnPim = plan.sites[index] == Site::Pim;
   const std::optional<PimTiming> &simulated = plan.simulated[nest.kernel];
+  const std::optional<PimTiming> &host = plan.simulatedHost[nest.kernel];
   return {{"id", nest.id},
           {"key", kernel.key},
           {"kernel", kernel.name},
@@ -99,6 +100,10 @@ static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
           {"hostTime", profile.key.empty() ? Json(nullptr) : quantity(profile.allThreadsNs, "ns", "measured")},
           {"pimTime", simulated ? quantity(simulated->timeNs, "ns", "simulated") : Json(nullptr)},
           {"pimTimeInterval", intervalJson(simulated)},
+          {"pimDramBytes", simulated ? quantity(double(simulated->dramBytes), "B", "simulated") : Json(nullptr)},
+          {"modelledHostTime", host ? quantity(host->timeNs, "ns", "simulated") : Json(nullptr)},
+          {"modelledHostTimeInterval", intervalJson(host)},
+          {"modelledHostDramBytes", host ? quantity(double(host->dramBytes), "B", "simulated") : Json(nullptr)},
           {"predictedPimTime",
            decision.predictedPimNs > 0 ? quantity(decision.predictedPimNs, "ns", "predicted") : Json(nullptr)},
           {"facts", factsJson(kernel.facts)},
@@ -106,11 +111,29 @@ static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
           {"why", Json::parse(placement::decisionJson(decision))}};
 }
 
+/// A sum of simulated launches; unknown as soon as one of them was not simulated.
+class SimulatedSum {
+public:
+  void add(const std::optional<PimTiming> &timing) {
+    isKnown_ &= timing.has_value();
+    if (!timing)
+      return;
+    timeNs_ += timing->timeNs;
+    dramBytes_ += double(timing->dramBytes);
+  }
+  Json time() const { return isKnown_ ? quantity(timeNs_, "ns", "simulated") : Json(nullptr); }
+  Json dramBytes() const { return isKnown_ ? quantity(dramBytes_, "B", "simulated") : Json(nullptr); }
+
+private:
+  bool isKnown_ = true;
+  double timeNs_ = 0, dramBytes_ = 0;
+};
+
 /// Sums over the timed (not hoisted) nests.
 static Json summaryJson(const Program &program, const Plan &plan) {
-  double host = 0, hostOfHost = 0, hostOfPim = 0, predicted = 0, simulated = 0, dramBytes = 0, crossing = 0, link = 0;
+  double host = 0, hostOfHost = 0, hostOfPim = 0, predicted = 0, dramBytes = 0, crossing = 0, link = 0;
   int64_t onPim = 0, onHost = 0, hoisted = 0;
-  bool isAllSimulated = true;
+  SimulatedSum pim, modelled, modelledOfHost, modelledOfPim;
   for (size_t i = 0; i < program.nests.size(); ++i) {
     const NestInstance &nest = program.nests[i];
     bool isOnPim = plan.sites[i] == Site::Pim;
@@ -122,13 +145,13 @@ static Json summaryJson(const Program &program, const Plan &plan) {
     host += profile.allThreadsNs;
     (isOnPim ? hostOfPim : hostOfHost) += profile.allThreadsNs;
     dramBytes += profile.cache.dramBytes;
+    const std::optional<PimTiming> &onHost = plan.simulatedHost[nest.kernel];
+    modelled.add(onHost);
+    (isOnPim ? modelledOfPim : modelledOfHost).add(onHost);
     if (!isOnPim)
       continue;
     predicted += plan.placement.decisions[i].predictedPimNs;
-    if (plan.simulated[nest.kernel])
-      simulated += plan.simulated[nest.kernel]->timeNs;
-    else
-      isAllSimulated = false;
+    pim.add(plan.simulated[nest.kernel]);
   }
   for (const CrossingRecord &record : plan.crossings) {
     crossing += record.timeNs;
@@ -142,18 +165,26 @@ static Json summaryJson(const Program &program, const Plan &plan) {
           {"hostTime", quantity(host, "ns", "measured")},
           {"hostTimeOfHostNests", quantity(hostOfHost, "ns", "measured")},
           {"hostTimeOfPimNests", quantity(hostOfPim, "ns", "measured")},
-          {"pimTime", isAllSimulated ? quantity(simulated, "ns", "simulated") : Json(nullptr)},
+          {"pimTime", pim.time()},
+          {"dramBytes", pim.dramBytes()},
+          {"modelledHostTime", modelled.time()},
+          {"modelledHostTimeOfHostNests", modelledOfHost.time()},
+          {"modelledHostTimeOfPimNests", modelledOfPim.time()},
+          {"modelledHostDramBytes", modelled.dramBytes()},
+          {"modelledHostDramBytesOfHostNests", modelledOfHost.dramBytes()},
           {"predictedPimTime", quantity(predicted, "ns", "predicted")},
           {"crossingTime", quantity(crossing, "ns", "modelled")},
           {"linkBytes", quantity(link, "B", "counted")},
           {"hostDramBytes", quantity(dramBytes, "B", "modelled")},
           {"profiledNests", plan.profiledKernels},
-          {"reusedProfiles", plan.reusedKernels}};
+          {"reusedProfiles", plan.reusedKernels},
+          {"simulatedNests", plan.simulatedKernels},
+          {"reusedSimulations", plan.reusedSimulations}};
 }
 
 std::string planJson(const CompiledProgram &compiled, const Plan &plan) {
   const Program &program = compiled.program();
-  Json document = {{"policy", plan.placement.policy}, {"machine", compiled.machine().name}};
+  Json document = {{"policy", plan.placement.policy}, {"machine", plan.options.machine.name}};
   document["summary"] = summaryJson(program, plan);
   document["nests"] = Json::array();
   for (uint32_t i = 0; i < program.nests.size(); ++i)

@@ -74,14 +74,14 @@ MaxFlow buildNetwork(const CrossingGraph &graph, std::span<const SideTimes> time
 }
 
 /// PL-5 for one nest: the total as placed against the total with this nest alone on the other side.
-EquationRecord cutRecord(const ProgramView &view, const NestView &nest, const CutSource &source, double pimNs,
-                         double placedNs, double movedNs, double crossingChangeNs) {
+EquationRecord cutRecord(const ProgramView &view, const CutSource &source, const SideTimes &times, double placedNs,
+                         double movedNs, double crossingChangeNs) {
   const CoherenceConfig &cost = view.machine.coherence;
   EquationRecord record;
   record.id = "PL-5";
   record.text = "total time as placed <= total time with this nest alone on the other side";
-  record.inputs = {{"allThreadsTime", nest.profile.allThreadsNs, "ns", "host profile"},
-                   {source.name, pimNs, "ns", source.provenance},
+  record.inputs = {{source.hostName, times.hostNs, "ns", source.hostProvenance},
+                   {source.name, times.pimNs, "ns", source.provenance},
                    {"crossingChange", crossingChangeNs, "ns", "machine file"},
                    {"coherence.launchNs", cost.launchNs, "ns", "machine file"},
                    {"coherence.returnNs", cost.returnNs, "ns", "machine file"}};
@@ -92,10 +92,10 @@ EquationRecord cutRecord(const ProgramView &view, const NestView &nest, const Cu
   return record;
 }
 
-void explain(const CutSource &source, const NestView &nest, double pimNs, double change, double crossingChange,
+void explain(const CutSource &source, const SideTimes &times, double change, double crossingChange,
              NestDecision &decision) {
   bool isOnPim = decision.site == Site::Pim;
-  double hostNs = nest.profile.allThreadsNs;
+  auto [hostNs, pimNs, fixed] = times;
   decision.reason = fmt::format("least total time of the program: {} ns {} on PIM, {} ns on the host; alone on {} it "
                                 "would add {} ns, {} ns of it "
                                 "crossings",
@@ -133,12 +133,13 @@ double totalNs(const CrossingGraph &graph, std::span<const SideTimes> times, std
   return total;
 }
 
-void placeByCut(const ProgramView &view, std::span<const double> pimNs, const CutSource &source,
-                std::vector<NestDecision> &decisions) {
+void placeByCut(const ProgramView &view, std::span<const double> hostNs, std::span<const double> pimNs,
+                const CutSource &source, std::vector<NestDecision> &decisions) {
   CrossingGraph graph(view.program, view.machine);
   std::vector<SideTimes> times(view.nests.size());
   for (size_t i = 0; i < times.size(); ++i) {
-    times[i] = {view.nests[i].profile.allThreadsNs, pimNs[view.nests[i].instance.kernel], std::nullopt};
+    uint32_t kernel = view.nests[i].instance.kernel;
+    times[i] = {hostNs[kernel], pimNs[kernel], std::nullopt};
     if (!view.isOpen[i])
       times[i].fixed = decisions[i].site;
   }
@@ -154,9 +155,8 @@ void placeByCut(const ProgramView &view, std::span<const double> pimNs, const Cu
     double crossingChange = graph.changeNs(sites, position);
     // The optimum leaves no negative change; rounding may.
     double change = std::max(0.0, (sites[i] == Site::Host ? toPim : -toPim) + crossingChange);
-    explain(source, view.nests[i], times[i].pimNs, change, crossingChange, decision);
-    decision.equations.push_back(
-        cutRecord(view, view.nests[i], source, times[i].pimNs, placedNs, placedNs + change, crossingChange));
+    explain(source, times[i], change, crossingChange, decision);
+    decision.equations.push_back(cutRecord(view, source, times[i], placedNs, placedNs + change, crossingChange));
   }
 }
 

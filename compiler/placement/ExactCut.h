@@ -27,14 +27,16 @@ double totalNs(const CrossingGraph &graph, std::span<const SideTimes> times, std
 
 /// Where the PIM times of a cut come from, in words.
 struct CutSource {
-  const char *policy;     ///< "min-cut".
-  const char *kind;       ///< "predicted".
-  const char *name;       ///< "predictedPimTime".
-  const char *provenance; ///< "machine file".
+  const char *policy;                      ///< "min-cut".
+  const char *kind;                        ///< "predicted".
+  const char *name;                        ///< "predictedPimTime".
+  const char *provenance;                  ///< "machine file".
+  const char *hostName = "allThreadsTime"; ///< The same for the host times.
+  const char *hostProvenance = "host profile";
 };
 
-/// Decides every open nest of a program by the cut; `pimNs` by kernel index.
-void placeByCut(const ProgramView &view, std::span<const double> pimNs, const CutSource &source,
-                std::vector<NestDecision> &decisions);
+/// Decides every open nest of a program by the cut; times by kernel index.
+void placeByCut(const ProgramView &view, std::span<const double> hostNs, std::span<const double> pimNs,
+                const CutSource &source, std::vector<NestDecision> &decisions);
 
 } // namespace nearbank::placement

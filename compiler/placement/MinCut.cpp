@@ -8,9 +8,12 @@ namespace nearbank::placement {
 
 void placeMinCut(const ProgramView &view, std::vector<NestDecision> &decisions) {
   std::vector<double> pimNs(view.program.kernels.size());
-  for (const NestView &nest : view.nests)
+  std::vector<double> hostNs(view.program.kernels.size());
+  for (const NestView &nest : view.nests) {
+    hostNs[nest.instance.kernel] = nest.profile.allThreadsNs;
     pimNs[nest.instance.kernel] = predictPimTime(nest.kernel.facts, nest.profile, nest.machine).kernelNs;
-  placeByCut(view, pimNs, {"min-cut", "predicted", "predictedPimTime", "machine file"}, decisions);
+  }
+  placeByCut(view, hostNs, pimNs, {"min-cut", "predicted", "predictedPimTime", "machine file"}, decisions);
 }
 
 } // namespace nearbank::placement

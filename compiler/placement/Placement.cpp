@@ -210,9 +210,11 @@ PlacementResult place(const PlacementInput &input) {
       entry.policy(views[i], result.decisions[i]);
   }
   if (entry.programPolicy) {
-    ProgramView view{program, input.machine, views, isOpen, {}};
-    if (entry.needsSimulation)
+    ProgramView view{program, input.machine, views, isOpen, {}, {}};
+    if (entry.needsSimulation) {
       view.simulatedNs = input.simulatedNs;
+      view.hostSimulatedNs = input.hostSimulatedNs;
+    }
     entry.programPolicy(view, result.decisions);
   }
   for (size_t i = 0; i < views.size(); ++i)

@@ -67,6 +67,9 @@ struct PlacementInput {
   bool isSimulated = false; ///< Whether place() gets simulated times; checkRequest() does without them.
   std::span<const std::optional<double>> simulatedNs =
       {}; ///< Simulated PIM time by kernel index, none where there is no PIM code. Only `oracle` reads it.
+  const MachineConfig *host = nullptr; ///< Modelled host; null when the measured times of this host count.
+  std::span<const std::optional<double>> hostSimulatedNs =
+      {}; ///< Simulated time on the modelled host by kernel index. Only `oracle` reads it.
 };
 
 struct PlacementResult {

@@ -31,6 +31,8 @@ struct ProgramView {
   std::span<const NestView> nests; ///< By nest index.
   const std::vector<bool> &isOpen; ///< By nest index: whether the policy decides it; the others' sites are settled.
   std::span<const std::optional<double>> simulatedNs; ///< By kernel index; empty unless the policy is `oracle`.
+  /// Of the modelled host, by kernel index; empty unless the policy is `oracle` and a host is modelled.
+  std::span<const std::optional<double>> hostSimulatedNs;
 };
 
 /// Decides the open nests, as a Policy does, knowing the sites of the others.

@@ -3,10 +3,10 @@
 #include "compiler/profile/ProfileDatabase.h"
 
 #include "compiler/profile/HostProfiler.h"
+#include "compiler/profile/SqliteStatement.h"
 #include "runtime/Error.h"
 
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -19,11 +19,16 @@
 namespace nearbank::profile {
 namespace {
 
-constexpr int schemaVersion = 2;
-constexpr int applicationId = 0x4e42504b; // "NBPK"
+constexpr int schemaVersion = 3;
+constexpr int versionWithoutSimulations = 2; ///< Its table of profiles is the same.
+constexpr int applicationId = 0x4e42504b;    // "NBPK"
 constexpr int busyMs = 20000;
 
 constexpr const char *keyColumns = "nest, host, indexClass, cacheConfig, threads, codegenVersion, profilerVersion";
+constexpr const char *simulationColumns = "code, operands, machine, sampling, simulator, result";
+constexpr const char *simulationTable =
+    "CREATE TABLE simulations(code TEXT, operands TEXT, machine TEXT, sampling TEXT, simulator TEXT, result TEXT,"
+    " created TEXT DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY(code, operands, machine, sampling, simulator)) WITHOUT ROWID";
 constexpr const char *valueColumns =
     "oneThreadNs, oneThreadSpreadNs, allThreadsNs, allThreadsSpreadNs, repeats, accesses, l1Misses, l2Misses, "
     "l3Misses, dramBytes, instructions, sampledShare, cacheSource, parallelTasks";
@@ -49,46 +54,6 @@ public:
 
 private:
   int file_;
-};
-
-/// One prepared statement. Columns and parameters are taken in order.
-class Statement {
-public:
-  Statement(sqlite3 *database, const std::string &text) : database_(database) {
-    status_ = sqlite3_prepare_v2(database, text.c_str(), -1, &statement_, nullptr);
-  }
-  ~Statement() { sqlite3_finalize(statement_); }
-  Statement(const Statement &) = delete;
-  Statement &operator=(const Statement &) = delete;
-
-  Statement &bind(const std::string &value) {
-    sqlite3_bind_text(statement_, ++parameter_, value.c_str(), -1, SQLITE_TRANSIENT);
-    return *this;
-  }
-  Statement &bind(int64_t value) {
-    sqlite3_bind_int64(statement_, ++parameter_, value);
-    return *this;
-  }
-  Statement &bind(double value) {
-    sqlite3_bind_double(statement_, ++parameter_, value);
-    return *this;
-  }
-  /// SQLITE_ROW, SQLITE_DONE or an error.
-  int step() {
-    column_ = 0;
-    return status_ == SQLITE_OK ? sqlite3_step(statement_) : status_;
-  }
-  int64_t integer() { return sqlite3_column_int64(statement_, column_++); }
-  double real() { return sqlite3_column_double(statement_, column_++); }
-  std::string text() {
-    const unsigned char *value = sqlite3_column_text(statement_, column_++);
-    return value ? reinterpret_cast<const char *>(value) : "";
-  }
-
-private:
-  sqlite3 *database_;
-  sqlite3_stmt *statement_ = nullptr;
-  int status_ = SQLITE_OK, parameter_ = 0, column_ = 0;
 };
 
 bool queryInteger(sqlite3 *database, const std::string &text, int64_t &value) {
@@ -117,7 +82,7 @@ std::string findFault(sqlite3 *database, bool &isEmpty) {
   }
   if (application != applicationId)
     return "it belongs to another program";
-  if (version != schemaVersion)
+  if (version != schemaVersion && version != versionWithoutSimulations)
     return fmt::format("it has schema version {}, not {}", version, schemaVersion);
   Statement check(database, "PRAGMA quick_check(1)");
   if (check.step() != SQLITE_ROW || check.text() != "ok")
@@ -193,9 +158,17 @@ struct ProfileDatabase::Impl {
                     " allThreadsNs REAL, allThreadsSpreadNs REAL, repeats INTEGER, accesses REAL, l1Misses REAL,"
                     " l2Misses REAL, l3Misses REAL, dramBytes REAL, instructions REAL, sampledShare REAL,"
                     " cacheSource TEXT, parallelTasks INTEGER, created TEXT DEFAULT CURRENT_TIMESTAMP, PRIMARY "
-                    "KEY({})) WITHOUT ROWID;"
+                    "KEY({})) WITHOUT ROWID; {};"
                     "PRAGMA application_id={}; PRAGMA user_version={}; COMMIT",
-                    keyColumns, applicationId, schemaVersion));
+                    keyColumns, simulationTable, applicationId, schemaVersion));
+  }
+
+  /// Brings a file of the version before to this one; its profiles stay.
+  void upgrade() {
+    int64_t version = 0;
+    queryInteger(database, "PRAGMA user_version", version);
+    if (version == versionWithoutSimulations)
+      execute(fmt::format("BEGIN IMMEDIATE; {}; PRAGMA user_version={}; COMMIT", simulationTable, schemaVersion));
   }
 };
 
@@ -222,6 +195,7 @@ ProfileDatabase::ProfileDatabase(const std::string &path) : impl_(std::make_uniq
     failWrite(path, "a read-only file");
   if (isEmpty)
     impl_->createSchema();
+  impl_->upgrade();
   impl_->execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL");
 }
 
@@ -293,6 +267,33 @@ void ProfileDatabase::store(const ProfileKey &key, const NestProfile &profile) {
     impl_->fail();
 }
 
+std::optional<std::string> ProfileDatabase::findSimulation(const SimulationKey &key) {
+  Statement statement(impl_->database, "SELECT result FROM simulations WHERE code=? AND operands=? AND machine=? AND "
+                                       "sampling=? AND simulator=?");
+  statement.bind(key.code).bind(key.operands).bind(key.machine).bind(key.sampling).bind(key.simulator);
+  int status = statement.step();
+  if (status == SQLITE_ROW)
+    return statement.text();
+  if (status != SQLITE_DONE)
+    impl_->fail();
+  return std::nullopt;
+}
+
+void ProfileDatabase::storeSimulation(const SimulationKey &key, const std::string &result) {
+  Statement statement(impl_->database,
+                      fmt::format("INSERT OR REPLACE INTO simulations({}) VALUES(?,?,?,?,?,?)", simulationColumns));
+  statement.bind(key.code).bind(key.operands).bind(key.machine).bind(key.sampling).bind(key.simulator).bind(result);
+  if (statement.step() != SQLITE_DONE)
+    impl_->fail();
+}
+
+int64_t ProfileDatabase::numSimulations() {
+  int64_t count = 0;
+  if (!queryInteger(impl_->database, "SELECT count(*) FROM simulations", count))
+    impl_->fail();
+  return count;
+}
+
 int64_t ProfileDatabase::merge(const std::string &otherPath) {
   auto failMerge = [&](const std::string &actual) {
     throw UserError({"NB0403", "file to merge is not a profile database", otherPath, "a file that Nearbank wrote",
@@ -314,9 +315,14 @@ int64_t ProfileDatabase::merge(const std::string &otherPath) {
   if (attach.bind(otherPath).step() != SQLITE_DONE)
     impl_->fail();
   int64_t before = size();
-  impl_->execute(
-      fmt::format("INSERT OR IGNORE INTO profiles({0}, {1}) SELECT {0}, {1} FROM other.profiles; DETACH other",
-                  keyColumns, valueColumns));
+  impl_->execute(fmt::format("INSERT OR IGNORE INTO profiles({0}, {1}) SELECT {0}, {1} FROM other.profiles", keyColumns,
+                             valueColumns));
+  int64_t hasSimulations = 0;
+  queryInteger(impl_->database, "SELECT count(*) FROM other.sqlite_master WHERE name='simulations'", hasSimulations);
+  if (hasSimulations)
+    impl_->execute(
+        fmt::format("INSERT OR IGNORE INTO simulations({0}) SELECT {0} FROM other.simulations", simulationColumns));
+  impl_->execute("DETACH other");
   return size() - before;
 }
 

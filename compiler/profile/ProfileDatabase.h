@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps nest profiles in one SQLite file, shared by processes and models.
+// Keeps nest profiles and simulated times in one SQLite file, shared by processes and models.
 #pragma once
 
 #include "compiler/profile/NestProfile.h"
@@ -20,6 +20,17 @@ struct ProfileKey {
   int64_t codegenVersion = 1;
 };
 
+/// What a simulated time depends on; every part is a hash or a short text.
+struct SimulationKey {
+  std::string code;      ///< Machine code of the kernel and length of its task range.
+  std::string operands;  ///< Sizes, types and index classes of the operands, and where they lie in memory.
+  std::string machine;   ///< Values of the machine file that timing depends on.
+  std::string sampling;  ///< "exact", or the options of sampling.
+  std::string simulator; ///< Code of the simulator.
+  bool operator==(const SimulationKey &) const = default;
+  auto operator<=>(const SimulationKey &) const = default;
+};
+
 /// Thread-compatible: one object per thread. Several processes may hold the same file open.
 class ProfileDatabase {
 public:
@@ -36,10 +47,14 @@ public:
   /// The profile of exactly this key; stale ones (other code generator or profiler version) are counted, not returned.
   std::optional<NestProfile> find(const ProfileKey &key);
   void store(const ProfileKey &key, const NestProfile &profile);
-  /// Adds the entries of another database that are absent here and returns their number.
+  /// What storeSimulation() was given under this key.
+  std::optional<std::string> findSimulation(const SimulationKey &key);
+  void storeSimulation(const SimulationKey &key, const std::string &result);
+  int64_t numSimulations();
+  /// Adds the entries of another database that are absent here and returns the number of profiles.
   /// @throws UserError NB0403 when `otherPath` is not a Nearbank profile database
   int64_t merge(const std::string &otherPath);
-  int64_t size();           ///< Number of entries.
+  int64_t size();           ///< Number of profiles.
   int64_t numStale() const; ///< Lookups so far that met only entries of another version.
   const std::string &path() const;
 

@@ -162,13 +162,50 @@ TEST_F(ProfileDatabaseTest, ForeignDatabaseIsSetAsideUntouched) {
   sqlite3_close(aside);
 }
 
+TEST_F(ProfileDatabaseTest, SimulationsAreKeptByEveryPartOfTheirKey) {
+  const SimulationKey key{"code", "operands", "machine", "exact", "simulator"};
+  ProfileDatabase database(path_);
+  EXPECT_EQ(database.findSimulation(key), std::nullopt);
+  database.storeSimulation(key, "{}");
+  database.storeSimulation(key, "{\"timeNs\": 1}");
+  EXPECT_EQ(database.findSimulation(key), "{\"timeNs\": 1}");
+  EXPECT_EQ(database.numSimulations(), 1);
+  for (std::string SimulationKey::*part : {&SimulationKey::code, &SimulationKey::operands, &SimulationKey::machine,
+                                           &SimulationKey::sampling, &SimulationKey::simulator}) {
+    SimulationKey other = key;
+    other.*part = "other";
+    EXPECT_EQ(database.findSimulation(other), std::nullopt);
+  }
+}
+
+TEST_F(ProfileDatabaseTest, FileOfTheVersionWithoutSimulationsKeepsItsProfiles) {
+  {
+    ProfileDatabase database(path_);
+    database.store(keyOf("k1"), profileOf("k1"));
+  }
+  runSql("DROP TABLE simulations; PRAGMA user_version=2");
+  ProfileDatabase database(path_);
+  EXPECT_EQ(database.message(), "");
+  EXPECT_TRUE(database.find(keyOf("k1")));
+  EXPECT_EQ(database.numSimulations(), 0);
+}
+
+TEST_F(ProfileDatabaseTest, MergeAddsSimulations) {
+  const SimulationKey key{"code", "operands", "machine", "exact", "simulator"};
+  std::string otherPath = (folder_ / "other.sqlite").string();
+  ProfileDatabase(otherPath).storeSimulation(key, "{}");
+  ProfileDatabase database(path_);
+  EXPECT_EQ(database.merge(otherPath), 0);
+  EXPECT_EQ(database.findSimulation(key), "{}");
+}
+
 TEST_F(ProfileDatabaseTest, OtherSchemaVersionIsSetAside) {
   {
     ProfileDatabase database(path_);
   }
   runSql("PRAGMA user_version=99");
   ProfileDatabase database(path_);
-  EXPECT_THAT(database.message(), HasSubstr("schema version 99, not 2"));
+  EXPECT_THAT(database.message(), HasSubstr("schema version 99, not 3"));
 }
 
 TEST_F(ProfileDatabaseTest, DamagedPagesAreFound) {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/driver/KernelCode.h"
+
+#include "compiler/codegen/CrashGuard.h"
+#include "compiler/codegen/Lowering.h"
+#include "compiler/codegen/PimCode.h"
+#include "runtime/Error.h"
+
+namespace nearbank::driver {
+
+KernelCode::KernelCode(mlir::ModuleOp nests, const Program &program)
+    : nests_(nests), program_(program), native_(program.kernels.size()) {}
+
+void KernelCode::requireNative(const std::vector<uint32_t> &kernels, bool isTrace) {
+  std::vector<std::string> names;
+  std::vector<uint32_t> missing;
+  for (uint32_t kernel : kernels)
+    if (!(isTrace ? native_[kernel].trace : native_[kernel].run)) {
+      names.push_back(program_.kernels[kernel].name);
+      missing.push_back(kernel);
+    }
+  if (names.empty())
+    return;
+  codegen::Target target = isTrace ? codegen::Target::Trace : codegen::Target::Host;
+  std::string diagnostics;
+  std::unique_ptr<codegen::LoweredKernels> lowered;
+  auto compile = [&] {
+    lowered = codegen::lowerKernels(nests_, names, target, diagnostics);
+    if (!lowered)
+      return;
+    std::map<std::string, int64_t> tasks = lowered->tasks;
+    std::set<std::string> usingBlas = lowered->usingBlas;
+    hostCode_.add(std::move(lowered), target);
+    for (uint32_t index : missing)
+      bindNative(index, target, tasks, usingBlas);
+  };
+  bool isAlive = codegen::survivesCrash(compile, diagnostics);
+  if (!isAlive || !diagnostics.empty())
+    throw InternalError({"NB0901", "generated host code was refused", program_.name,
+                         isAlive ? "nests that lower to LLVM IR" : "a code generator that does not crash", diagnostics,
+                         "report this with the model that caused it"});
+}
+
+void KernelCode::bindNative(uint32_t index, codegen::Target target, const std::map<std::string, int64_t> &tasks,
+                            const std::set<std::string> &usingBlas) {
+  HostKernel &kernel = native_[index];
+  const std::string &name = program_.kernels[index].name;
+  KernelFunction function = hostCode_.lookup(name, target);
+  if (target == codegen::Target::Trace) {
+    kernel.trace = function;
+    kernel.traceTasks = tasks.at(name);
+  } else {
+    kernel.run = function;
+    kernel.tasks = tasks.at(name);
+    kernel.usesBlas = usingBlas.count(name) > 0;
+  }
+}
+
+void KernelCode::compileSimulated(uint32_t kernel, SimulatedCode &code) {
+  const std::string &name = program_.kernels[kernel].name;
+  std::string diagnostics;
+  auto compile = [&] {
+    std::unique_ptr<codegen::LoweredKernels> lowered =
+        codegen::lowerKernels(nests_, {name}, codegen::Target::Pim, diagnostics);
+    if (lowered)
+      code.kernels[kernel] = codegen::compilePim(*lowered, name, diagnostics);
+  };
+  bool isAlive = codegen::survivesCrash(compile, diagnostics);
+  if (!isAlive)
+    diagnostics = "the RISC-V code generator crashed on this nest; " + diagnostics;
+  if (code.kernels[kernel].elf.empty())
+    code.failures[kernel] = diagnostics.empty() ? "no RISC-V code could be generated" : diagnostics;
+}
+
+const SimulatedCode &KernelCode::simulated(const MachineConfig &machine, const std::function<void(int64_t)> &progress) {
+  auto [found, isNew] = simulated_.try_emplace(machine.kind);
+  SimulatedCode &code = found->second;
+  if (!isNew)
+    return code;
+  code.kernels.resize(program_.kernels.size());
+  code.failures.resize(program_.kernels.size());
+  for (uint32_t kernel = 0; kernel < program_.kernels.size(); ++kernel) {
+    if (progress)
+      progress(kernel);
+    compileSimulated(kernel, code);
+  }
+  return code;
+}
+
+} // namespace nearbank::driver

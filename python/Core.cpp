@@ -6,6 +6,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
@@ -27,6 +28,30 @@ std::vector<std::pair<std::string, std::string>> overridesOf(const Json &sets) {
   return overrides;
 }
 
+/// The machine that options name, with the values that they change.
+MachineConfig machineOf(const Json &options) {
+  return loadMachine(options.value("machine", "nmc-64"), machineFolder(),
+                     overridesOf(options.value("set", Json::array())));
+}
+
+driver::Simulation simulationOf(const std::string &word) {
+  return word == "exact"     ? driver::Simulation::Exact
+         : word == "sampled" ? driver::Simulation::Sampled
+                             : driver::Simulation::None;
+}
+
+/// Simulates one task that prepare() gave; needs no program, so that any process can do it.
+std::string simulate(nb::bytes task, const std::string &optionsText) {
+  Json options = Json::parse(optionsText);
+  MachineConfig machine = machineOf(options);
+  driver::SimulationTask parsed = driver::SimulationTask::parse(std::string(task.c_str(), task.size()));
+  if (driver::simulatedMachineHash(machine) != parsed.key().machine)
+    throw UserError({"NB0113", "machine file changed while it was in use", machine.file,
+                     "the values that the plan began with", "other values", "run the same command again"});
+  nb::gil_scoped_release release;
+  return driver::timingText(parsed.simulate(machine, options.value("threads", 1)));
+}
+
 /// A compiled program as Python sees it; every call releases the interpreter lock while it works.
 class PyProgram {
 public:
@@ -39,35 +64,51 @@ public:
     compile.argumentNames = options.value("argNames", std::vector<std::string>());
     for (const auto &[index, name] : options.value("indexClasses", Json::object()).items())
       compile.indexClasses[std::stoul(index)] = name.get<std::string>();
-    MachineConfig machine = loadMachine(options.value("machine", "nmc-64"), machineFolder(),
-                                        overridesOf(options.value("set", Json::array())));
     nb::gil_scoped_release release;
-    compiled_ = std::make_unique<driver::CompiledProgram>(mlirText, compile, std::move(machine));
+    compiled_ = std::make_unique<driver::CompiledProgram>(mlirText, compile);
   }
 
   std::string describe() const { return driver::describeJson(compiled_->program()); }
   std::string nestText() const { return compiled_->nestText(); }
 
+  /// Profiles and compiles for a plan with these options.
+  /// @return one tuple (key, task, isOnHost, instructions) for each simulation that is neither in memory nor in the
+  /// database: key
+  ///   and task for simulate() and add_simulation(), whether it is on the modelled host, and roughly how many
+  ///   instructions will be executed
+  std::vector<std::tuple<nb::bytes, nb::bytes, bool, double>> prepare(const std::string &optionsText,
+                                                                      nb::object progress) {
+    driver::PlanOptions options = planOptions(optionsText, progress);
+    std::vector<driver::PendingSimulation> pending;
+    {
+      nb::gil_scoped_release release;
+      pending = compiled_->prepare(options);
+    }
+    std::vector<std::tuple<nb::bytes, nb::bytes, bool, double>> result;
+    for (const driver::PendingSimulation &simulation : pending) {
+      const profile::SimulationKey &key = simulation.task.key();
+      std::string name;
+      for (const std::string *part : {&key.code, &key.operands, &key.machine, &key.sampling, &key.simulator})
+        name.append(*part).push_back('/');
+      std::string task = simulation.task.serialize();
+      result.emplace_back(nb::bytes(name.data(), name.size()), nb::bytes(task.data(), task.size()), simulation.isOnHost,
+                          simulation.instructions);
+    }
+    return result;
+  }
+
+  /// Takes what simulate() returned for a task.
+  void addSimulation(nb::bytes task, const std::string &timing, const std::string &database) {
+    driver::SimulationTask parsed = driver::SimulationTask::parse(std::string(task.c_str(), task.size()));
+    nb::gil_scoped_release release;
+    compiled_->addSimulation(parsed, driver::parseTiming(timing), database);
+  }
+
   /// @param progress called as progress(stage, done, all); a false result or an exception stops the plan
   std::string plan(const std::string &optionsText, nb::object progress) {
-    Json options = Json::parse(optionsText);
-    driver::PlanOptions plan;
-    plan.policy = options.value("policy", "two-stage");
-    plan.database = options.value("db", "");
-    plan.threads = options.value("threads", 0);
-    plan.pins = options.value("pin", std::vector<std::string>());
-    plan.forbids = options.value("forbid", std::vector<std::string>());
-    std::string simulate = options.value("simulate", "none");
-    plan.simulates = simulate != "none";
-    plan.samples = simulate == "sampled";
-    if (!progress.is_none())
-      plan.progress = [&](const std::string &stage, int64_t done, int64_t all) {
-        nb::gil_scoped_acquire acquire;
-        nb::object answer = progress(stage, done, all);
-        return answer.is_none() || nb::cast<bool>(answer);
-      };
+    driver::PlanOptions options = planOptions(optionsText, progress);
     nb::gil_scoped_release release;
-    return driver::planJson(*compiled_, compiled_->plan(plan));
+    return driver::planJson(*compiled_, compiled_->plan(options));
   }
 
   std::string execute(const std::vector<uintptr_t> &arguments, const std::vector<uintptr_t> &outputs,
@@ -83,6 +124,29 @@ public:
   }
 
 private:
+  static driver::PlanOptions planOptions(const std::string &text, const nb::object &progress) {
+    Json options = Json::parse(text);
+    driver::PlanOptions plan;
+    plan.machine = machineOf(options);
+    plan.policy = options.value("policy", "two-stage");
+    plan.database = options.value("db", "");
+    plan.threads = options.value("threads", 0);
+    plan.pins = options.value("pin", std::vector<std::string>());
+    plan.forbids = options.value("forbid", std::vector<std::string>());
+    plan.simulation = simulationOf(options.value("simulate", "none"));
+    plan.hostSimulation = simulationOf(options.value("simulateHost", "none"));
+    if (std::string host = options.value("host", ""); !host.empty())
+      plan.host = loadMachine(host, machineFolder(), {});
+    if (!progress.is_none())
+      // A pointer, because the function is copied without the interpreter lock.
+      plan.progress = [progress = &progress](const std::string &stage, int64_t done, int64_t all) {
+        nb::gil_scoped_acquire acquire;
+        nb::object answer = (*progress)(stage, done, all);
+        return answer.is_none() || nb::cast<bool>(answer);
+      };
+    return plan;
+  }
+
   static std::vector<void *> pointers(const std::vector<uintptr_t> &addresses) {
     std::vector<void *> result;
     for (uintptr_t address : addresses)
@@ -138,8 +202,11 @@ NB_MODULE(_core, m) {
       .def(nb::init<const std::string &, const std::string &>(), nb::arg("mlir_text"), nb::arg("options"))
       .def("describe", &PyProgram::describe)
       .def("nest_text", &PyProgram::nestText)
+      .def("prepare", &PyProgram::prepare, nb::arg("options"), nb::arg("progress") = nb::none())
+      .def("add_simulation", &PyProgram::addSimulation, nb::arg("task"), nb::arg("timing"), nb::arg("db"))
       .def("plan", &PyProgram::plan, nb::arg("options"), nb::arg("progress") = nb::none())
       .def("execute", &PyProgram::execute, nb::arg("arguments"), nb::arg("outputs"), nb::arg("options"));
+  m.def("simulate", &simulate, nb::arg("task"), nb::arg("options"));
   m.def("list_machines", [] { return listMachines(machineFolder()); });
   m.def("show_machine", &showMachine, nb::arg("name"), nb::arg("sets") = "");
   m.def("version_info", &versionInfo);

@@ -40,19 +40,31 @@ class Fallback(StrEnum):
 _SpecArgument = Annotated[
     str, typer.Argument(help="Built-in model, hf:DIR, or file.py:function returning (module, inputs).")
 ]
-_MachineOption = Annotated[str, typer.Option(metavar="NAME|FILE", help="Machine, or a machine file ending in .yaml.")]
+_MachineOption = Annotated[
+    str,
+    typer.Option(metavar="NAME|FILE", help="Machine, or a machine file ending in .yaml; several with commas: a sweep."),
+]
 _PolicyOption = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="two-stage, cpu-only, pim-only, op-type, greedy, min-cut, oracle, mpki, roofline or damov.",
+        help="two-stage, cpu-only, pim-only, op-type, greedy, min-cut, oracle, mpki, roofline or damov; several with "
+        "commas, or all: a sweep.",
     ),
 ]
 _SimulateOption = Annotated[
     Simulate | None,
     typer.Option(
         help="exact executes PIM nests on the simulator (default of run); sampled estimates long nests from windows of "
-        "their iterations, and run then computes on the host; none only predicts (default of plan)."
+        "their iterations (default of plan), and run then computes on the host; none only predicts."
+    ),
+]
+_HostOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Host that PIM is compared with: a machine of kind host, simulated like PIM (default host-16), or native: "
+        "this machine, measured.",
     ),
 ]
 _ThreadsOption = Annotated[int, typer.Option(min=0, metavar="N", help="Host threads; 0 means all cores.")]
@@ -86,6 +98,16 @@ _DbOption = Annotated[
 _SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a value of the machine; VALUE,VALUE,… sweeps. Repeatable."),
+]
+_JobsOption = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Processes that simulate; default: the cores of this machine.")
+]
+_MpiOption = Annotated[
+    bool, typer.Option("--mpi", help="Simulate on the ranks of this MPI job: mpirun -n 4 nearbank plan SPEC --mpi.")
+]
+_BaselineOption = Annotated[
+    Path | None,
+    typer.Option(readable=False, metavar="FILE|DIR", help="Earlier report; differences from it are shown."),
 ]
 _TrainOption = Annotated[bool, typer.Option("--train", help="Compile the loss and its backward pass too.")]
 _OutOption = Annotated[
@@ -122,6 +144,7 @@ def _plan_or_run(
     spec: _SpecArgument,
     machine: _MachineOption = "nmc-64",
     policy: _PolicyOption = "two-stage",
+    host: _HostOption = None,
     simulate: _SimulateOption = None,
     threads: _ThreadsOption = 0,
     batch: _BatchOption = None,
@@ -136,6 +159,9 @@ def _plan_or_run(
     on_unsupported: _UnsupportedOption = Fallback.host,
     db: _DbOption = None,
     assignments: _SetOption = None,
+    jobs: _JobsOption = None,
+    mpi: _MpiOption = False,
+    baseline: _BaselineOption = None,
     train: _TrainOption = False,
     out: _OutOption = None,
     output_format: _FormatOption = Format.text,
@@ -145,12 +171,13 @@ def _plan_or_run(
 
     verb = context.info_name or "run"
     if simulate is None:
-        simulate = Simulate.exact if verb == "run" else Simulate.none
+        simulate = Simulate.exact if verb == "run" else Simulate.sampled
     request = cli_run.Request(
         verb=verb,
         spec=spec,
         machine=machine,
         policy=policy,
+        host=host,
         simulate=simulate.value,
         threads=threads,
         batch=batch,
@@ -165,6 +192,9 @@ def _plan_or_run(
         on_unsupported=on_unsupported.value,
         db=db,
         assignments=cli_run.parse_assignments(assignments or []),
+        jobs=jobs,
+        mpi=mpi,
+        baseline=baseline,
         train=train,
         out=out,
         output_format=output_format.value,

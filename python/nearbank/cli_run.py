@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
+import os
 import re
 import shutil
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from nearbank.cli_progress import Progress
 from nearbank.errors import make_error
-from nearbank.report import Report, load_report
+from nearbank.report import TABLE_LIMIT, Report, load_report
 from nearbank.report_files import prepare_folder, unwritable
 
 
@@ -25,6 +26,7 @@ class Request:
     spec: str
     machine: str = "nmc-64"
     policy: str = "two-stage"
+    host: str | None = None
     simulate: str = "exact"
     threads: int = 0
     batch: int | None = None
@@ -39,6 +41,9 @@ class Request:
     on_unsupported: str = "host"
     db: Path | None = None
     assignments: list[tuple[str, str]] = field(default_factory=list)
+    jobs: int | None = None
+    mpi: bool = False
+    baseline: Path | None = None
     train: bool = False
     out: Path | None = None
     output_format: str = "text"
@@ -80,28 +85,6 @@ def parse_assignments(texts: Sequence[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def sweep(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """Expand values with commas into all combinations.
-
-    Parameters
-    ----------
-    pairs : sequence of (str, str)
-        Keys and values as `parse_assignments` gives them.
-
-    Returns
-    -------
-    list of list of (str, str)
-        One list for each combination; the last key varies fastest.
-
-    Examples
-    --------
-    >>> sweep([("core.count", "32,64"), ("link.latencyNs", "30")])
-    [[('core.count', '32'), ('link.latencyNs', '30')], [('core.count', '64'), ('link.latencyNs', '30')]]
-    """
-    choices = [[(key, part.strip()) for part in value.split(",") if part.strip()] for key, value in pairs]
-    return [list(combination) for combination in itertools.product(*choices)]
-
-
 def default_folder(request: Request) -> Path:
     """Name the folder of a report.
 
@@ -113,12 +96,14 @@ def default_folder(request: Request) -> Path:
     Returns
     -------
     Path
-        ``nearbank-out/SPEC-MACHINE-POLICY``, relative to the current folder.
+        ``nearbank-out/SPEC-MACHINE-POLICY``, relative to the current folder; several machines are joined by ``+``.
     """
     path, _, function = request.spec.rpartition(":")
     spec = f"{Path(path).stem}.{function}" if path else request.spec
-    machine = Path(request.machine).stem if request.machine.endswith((".yaml", ".yml")) else request.machine
-    name = "-".join(re.sub(r"[^A-Za-z0-9_.-]+", "_", part) for part in (spec, machine, request.policy))
+    machines = [part.strip() for part in request.machine.split(",")]
+    machine = "+".join(Path(part).stem if part.endswith((".yaml", ".yml")) else part for part in machines)
+    parts = (spec, machine, request.policy.replace(",", "+"))
+    name = "-".join(re.sub(r"[^A-Za-z0-9_.+-]+", "_", part) for part in parts)
     return Path("nearbank-out") / name
 
 
@@ -126,6 +111,7 @@ def _session_arguments(request: Request, assignments: list[tuple[str, str]], pro
     return {
         "machine": request.machine,
         "policy": request.policy,
+        "host": request.host,
         "simulate": request.simulate,
         "threads": request.threads,
         "batch": request.batch,
@@ -140,13 +126,14 @@ def _session_arguments(request: Request, assignments: list[tuple[str, str]], pro
         "on_unsupported": request.on_unsupported,
         "db": str(request.db) if request.db else None,
         "set": assignments,
+        "jobs": request.jobs or len(os.sched_getaffinity(0)),
         "train": request.train,
         "progress": progress,
     }
 
 
-def execute(request: Request, progress: Progress) -> Report:
-    """Plan or run once for each combination of ``--set`` values.
+def execute(request: Request, progress: Progress, executor=None, workers: int = 1) -> Report:
+    """Plan or run once for each combination of machine, ``--set`` values and policy.
 
     Parameters
     ----------
@@ -154,6 +141,10 @@ def execute(request: Request, progress: Progress) -> Report:
         The request.
     progress : Progress
         Told about each stage.
+    executor : concurrent.futures.Executor, optional
+        Where to simulate, instead of processes of this machine.
+    workers : int
+        How many simulations the executor does at a time.
 
     Returns
     -------
@@ -163,22 +154,12 @@ def execute(request: Request, progress: Progress) -> Report:
     from nearbank import session
 
     call = session.plan if request.verb == "plan" else session.run
-    combinations = sweep(request.assignments)
-    merged: Report | None = None
-    for assignments in combinations:
-        report = call(request.spec, **_session_arguments(request, assignments, progress))
-        if len(combinations) > 1:
-            changed = ", ".join(f"{key}={value}" for key, value in assignments)
-            for run in report.runs:
-                run["machine"] = f"{run['machine']} ({changed})"
-                run["summary"]["verdict"] = ""
-        if merged is None:
-            merged = report
-        else:
-            merged.runs.extend(report.runs)
-    assert merged is not None
-    merged.document["command"] = ["nearbank", *sys.argv[1:]]
-    return Report(merged.document)
+    options = _session_arguments(request, request.assignments, progress)
+    if executor is not None:
+        options |= {"executor": executor, "workers": workers}
+    report = call(request.spec, **options)
+    report.document["command"] = ["nearbank", *sys.argv[1:]]
+    return report
 
 
 def print_report(report: Report, output_format: str, show_all: bool) -> None:
@@ -196,7 +177,9 @@ def print_report(report: Report, output_format: str, show_all: bool) -> None:
     if output_format == "json":
         sys.stdout.write(report.to_json() + "\n")
     elif output_format == "csv":
-        sys.stdout.write(report.to_csv())
+        # A sweep's result is its table of runs.
+        is_sweep = len(report.runs) > TABLE_LIMIT and not show_all
+        sys.stdout.write(report.to_runs_csv() if is_sweep else report.to_csv())
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         sys.stdout.write(report.to_text(show_all, width) + "\n")
@@ -215,12 +198,31 @@ def plan_or_run(request: Request) -> None:
     NearbankError
         Whatever the session raises; NB0601 when the folder cannot be written.
     """
+    with contextlib.ExitStack() as stack:
+        executor, workers = None, 1
+        if request.mpi:
+            from nearbank.mpi import rank_executor
+
+            executor, workers = stack.enter_context(rank_executor())
+            if executor is None:
+                return
+        _plan_or_run_here(request, executor, workers)
+
+
+def _plan_or_run_here(request: Request, executor, workers: int) -> None:
+    baseline = None
+    if request.baseline:
+        from nearbank.baseline import read_baseline
+
+        baseline = read_baseline(request.baseline)
     folder = request.out or default_folder(request)
     existed = folder.exists()
     prepare_folder(folder)
     try:
         with Progress() as progress:
-            report = execute(request, progress)
+            report = execute(request, progress, executor, workers)
+            if baseline is not None:
+                report.compare(baseline, str(request.baseline))
             progress("report", 0, 0)
             report.save(folder)
     except BaseException:

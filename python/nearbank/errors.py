@@ -172,6 +172,25 @@ def from_core(parts: Mapping[str, str]) -> NearbankError:
     )
 
 
+def parts_of(error: NearbankError) -> dict[str, str]:
+    """Take an error apart, so that `from_core` makes it again in another process.
+
+    Parameters
+    ----------
+    error : NearbankError
+        The error.
+
+    Returns
+    -------
+    dict of str to str
+        ``kind``, ``code``, ``title``, ``where``, ``expected``, ``actual``, ``fix``.
+    """
+    report = error.report
+    kinds = {UserError: "user", DeviceError: "device", UsageError: "usage"}
+    kind = next((word for of_kind, word in kinds.items() if isinstance(error, of_kind)), "internal")
+    return {"kind": kind, "code": report.code, "title": report.title, **{f: getattr(report, f) or "" for f in _FIELDS}}
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """Find the valid name closest to a misspelt one.
 

@@ -10,6 +10,7 @@ from nearbank import error_catalog
 from nearbank.errors import unknown_name
 from nearbank.render_units import ABSENT, format_count, format_quantity, format_value
 from nearbank.report import load_report
+from nearbank.report_runs import host_label
 
 
 def explain(subject: str, nest: str | None = None) -> str:
@@ -158,6 +159,11 @@ def nest_text(run: Mapping[str, Any], nest: Mapping[str, Any]) -> str:
         "",
         "times",
         f"  host:        {format_quantity(nest.get('hostTime'), with_kind=True)}, threads: {run.get('threads')}",
+        *(
+            [f"  {host_label(run)}:     {format_quantity(nest['modelledHostTime'], with_kind=True)}"]
+            if nest.get("modelledHostTime")
+            else []
+        ),
         f"  PIM:         {format_quantity(nest.get('pimTime'), with_kind=True)}",
         f"  PIM by PL-3: {format_quantity(nest.get('predictedPimTime'), with_kind=True)}",
     ]

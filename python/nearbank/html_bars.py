@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nearbank.render_units import format_quantity, value_of
-from nearbank.report_groups import NestGroup, group_nests, pim_quantity
+from nearbank.report_groups import NestGroup, group_nests, host_quantity, pim_quantity
 
 #: Kernels that the chart of kernels shows; the rest is summed.
 KERNEL_BARS = 16
@@ -48,12 +48,12 @@ def summary_bars(run: Mapping[str, Any]) -> list[dict[str, Any]]:
         Bars with `label`, `text`, `share` (percent of the longest), `kind` and `side`.
     """
     summary = run["summary"]
-    bars = _bar("nests kept on the host", summary.get("hostTimeOfHostNests"), "host")
+    bars = _bar("nests kept on the host", host_quantity(summary, "OfHostNests"), "host")
     if summary["nestsOnPim"]:
         bars += _bar("placed nests, on PIM", pim_quantity(summary), "pim")
         bars += _bar("crossings", summary.get("crossingTime"), "link")
-        bars += _bar("placed nests, had they stayed on the host", summary.get("hostTimeOfPimNests"), "host faint")
-    bars += _bar("all nests, on the host", summary.get("hostTime"), "host faint")
+        bars += _bar("placed nests, had they stayed on the host", host_quantity(summary, "OfPimNests"), "host faint")
+    bars += _bar("all nests, on the host", host_quantity(summary), "host faint")
     bars += _bar("eager PyTorch, on the host", summary.get("eagerTime"), "host faint")
     return _with_shares(bars)
 
@@ -81,7 +81,8 @@ def kernel_bars(run: Mapping[str, Any]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Longest host time first: measured host time and simulated or predicted PIM time, both as a share of the longest
+        Longest host time first: host time (simulated on the modelled host, or measured) and simulated or predicted PIM
+        time, both as a share of the longest
         bar of the chart; hoisted nests are left out.
     """
     groups = group_nests([nest for nest in run["nests"] if not nest.get("hoisted")])

@@ -50,6 +50,7 @@ def _facts(nest: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     named = [
         ("host time, one thread", profile.get("oneThreadTime")),
         ("host time, all threads", profile.get("allThreadsTime") or nest.get("hostTime")),
+        ("modelled host time", nest.get("modelledHostTime")),
         ("PIM time", nest.get("pimTime")),
         ("PIM time by PL-3", nest.get("predictedPimTime")),
         ("MPKI", profile.get("mpki")),

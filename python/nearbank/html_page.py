@@ -11,13 +11,17 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from nearbank.baseline import nest_rows, summary_rows
 from nearbank.html_bars import kernel_bars, summary_bars, traffic_bars
 from nearbank.html_cards import cards
 from nearbank.html_roofline import roofline_svg
 from nearbank.html_tables import crossing_rows, placement_rows, tiles
-from nearbank.render_text import overview_rows
 from nearbank.render_units import format_number, format_quantity, format_value, value_of
+from nearbank.report_runs import host_label, overview_rows
 from nearbank.report_verdict import verdict
+
+#: With more runs than this, each is shown without its cards, roofline and list of nests.
+BRIEF_LIMIT = 4
 
 
 @cache
@@ -35,9 +39,12 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _run_view(run: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _run_view(run: Mapping[str, Any], number: int, brief: bool) -> dict[str, Any]:
     prefix = f"r{number}"
     return {
+        "brief": brief,
+        "host_label": host_label(run),
+        "host_kind": "measured" if host_label(run) == "this host" else "simulated",
         "prefix": prefix,
         "run": run,
         "summary": run["summary"],
@@ -46,8 +53,9 @@ def _run_view(run: Mapping[str, Any], number: int) -> dict[str, Any]:
         "rows": placement_rows(run, prefix),
         "summary_bars": summary_bars(run),
         "kernel_bars": kernel_bars(run),
-        "roofline": Markup(roofline_svg(run, prefix)),  # noqa: S704 - made by us, its texts are escaped
-        "cards": cards(run, prefix),
+        # Made by us; its texts are escaped.
+        "roofline": "" if brief else Markup(roofline_svg(run, prefix)),  # noqa: S704
+        "cards": [] if brief else cards(run, prefix),
         "traffic_bars": traffic_bars(run),
         "crossings": crossing_rows(run),
         "eager_ops": run.get("eagerOps") or [],
@@ -68,11 +76,33 @@ def page_html(document: Mapping[str, Any]) -> str:
     str
         An HTML page with its style, script and drawings inside; the same text for the same document.
     """
-    runs = [_run_view(run, number) for number, run in enumerate(document.get("runs", []))]
+    is_brief = len(document.get("runs", [])) > BRIEF_LIMIT
+    runs = [_run_view(run, number, is_brief) for number, run in enumerate(document.get("runs", []))]
     overview = overview_rows(document["runs"]) if len(runs) > 1 else []
     title = ", ".join(dict.fromkeys(f"{view['run']['spec']} on {view['run']['machine']}" for view in runs))
     return (
         _environment()
         .get_template("report.html.j2")
-        .render(document=document, runs=runs, overview=overview, title=title or "no runs")
+        .render(
+            document=document,
+            runs=runs,
+            overview=overview,
+            comparison=_comparison_view(document.get("comparison")),
+            title=title or "no runs",
+        )
     )
+
+
+def _comparison_view(comparison: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    runs = []
+    for run in comparison["runs"]:
+        spec, machine, policy = run["label"]
+        tables = [rows for rows in (summary_rows(run), nest_rows(run)) if len(rows) > 1]
+        runs.append({"title": f"{spec} on {machine}, policy {policy}", "tables": tables})
+    unmatched = [
+        "{} on {}, policy {}: {}".format(*entry["label"], "only here" if entry["only"] == "after" else "only before")
+        for entry in comparison["unmatched"]
+    ]
+    return {"baseline": comparison["baseline"], "runs": runs, "unmatched": unmatched}

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from nearbank.render_units import format_bytes, format_quantity, format_time, value_of
-from nearbank.report_groups import NestGroup, dram_intensity, group_nests, pim_quantity
+from nearbank.report_groups import NestGroup, dram_intensity, group_nests, host_quantity, pim_quantity
+from nearbank.report_runs import host_label
+from nearbank.speedup import spoken_speedup
 
 
 def tile(label: str, value: str, kind: str, note: str = "", side: str = "") -> dict[str, str]:
@@ -31,6 +33,14 @@ def _quantity_tile(summary: Mapping[str, Any], key: str, label: str, note: str =
     return [tile(label, format_quantity(quantity), quantity["kind"], note, side)] if quantity else []
 
 
+def _host_tile(run: Mapping[str, Any], suffix: str, label: str) -> list[dict]:
+    quantity = host_quantity(run["summary"], suffix)
+    if quantity is None:
+        return []
+    note = f"threads: {run.get('threads')}" if quantity["kind"] == "measured" else ""
+    return [tile(f"{label} {host_label(run)}", format_quantity(quantity), quantity["kind"], note, "host")]
+
+
 def tiles(run: Mapping[str, Any]) -> list[dict[str, str]]:
     """Choose the figures for the head of the page.
 
@@ -45,8 +55,11 @@ def tiles(run: Mapping[str, Any]) -> list[dict[str, str]]:
         Tiles, each with its kind; absent quantities have none.
     """
     summary = run["summary"]
-    threads = f"threads: {run.get('threads')}"
-    found = [
+    found = []
+    if summary.get("speedup"):
+        note = f"against {host_label(run)}"
+        found.append(tile("speed-up", spoken_speedup(summary), summary["speedup"]["kind"], note, "pim"))
+    found += [
         tile(
             "nests on PIM",
             f"{summary['nestsOnPim']} of {summary['numNests']}",
@@ -58,9 +71,9 @@ def tiles(run: Mapping[str, Any]) -> list[dict[str, str]]:
         pim = pim_quantity(summary)
         if pim:
             found.append(tile("placed nests, on PIM", format_quantity(pim), pim["kind"], run["machine"], "pim"))
-        found += _quantity_tile(summary, "hostTimeOfPimNests", "placed nests, on this host", threads, "host")
+        found += _host_tile(run, "OfPimNests", "placed nests, on")
         found += _quantity_tile(summary, "crossingTime", "crossings", f"{len(run.get('crossings') or [])} of them")
-    found += _quantity_tile(summary, "hostTime", "all nests, on this host", threads, "host")
+    found += _host_tile(run, "", "all nests, on")
     found += _quantity_tile(summary, "eagerTime", "eager PyTorch", "the same model on this host", "host")
     bound = summary.get("errorBound")
     note = f"allowed: {format_quantity(bound)}" if bound else ""

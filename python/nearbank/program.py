@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from nearbank.errors import IndexRangeError, InternalError, NearbankError, make_
 from nearbank.fixups import normalize
 from nearbank.rundoc import NestNumbering, quantity
 from nearbank.settings import Settings
+from nearbank.simulation import Task
 from nearbank.splitting import Refused, SplitGraph, split
 
 _DTYPES = {
@@ -58,6 +60,10 @@ class CompiledPiece:
         nodes = piece.graph_module.graph.nodes if piece.graph_module is not None else ()
         results = [value for node in nodes if node.op == "output" for value in node.args[0]]
         self._output_dtypes = [node.meta["val"].dtype for node in results]
+
+    def prepare(self, options: dict, progress) -> list[tuple[bytes, bytes, float]]:
+        """Profile and compile; return key, task and size of each simulation that `plan` would wait for."""
+        return self.program.prepare(json.dumps(options), lambda *state: progress(*state))
 
     def plan(self, options: dict, progress) -> dict:
         """Profile and place; `options` as the core's ``Program.plan`` takes them."""
@@ -108,6 +114,8 @@ def _as_argument(tensor: torch.Tensor) -> torch.Tensor:
 class PlacedGraph:
     """A graph whose pieces the core has compiled, and where their nests run.
 
+    `settings` may be replaced between plans; what was compiled, profiled and simulated is used again.
+
     Parameters
     ----------
     settings : Settings
@@ -133,8 +141,6 @@ class PlacedGraph:
             "name": self.name,
             "parameters": [i for i, name in enumerate(piece.inputs) if name in fixed],
             "argNames": [shown.get(name, name) for name in piece.inputs],
-            "machine": self.settings.machine,
-            "set": [list(pair) for pair in self.settings.set],
         }
         try:
             return CompiledPiece(piece, options)
@@ -148,7 +154,7 @@ class PlacedGraph:
         """The pieces that went through the core."""
         return [piece for piece in self.pieces if isinstance(piece, CompiledPiece)]
 
-    def plan(self, simulate: str = "none") -> dict[str, Any]:
+    def plan(self, simulate: str = "none", simulate_host: str = "none") -> dict[str, Any]:
         """Profile and place every nest.
 
         Parameters
@@ -156,32 +162,66 @@ class PlacedGraph:
         simulate : {"none", "exact", "sampled"}, default "none"
             Whether each distinct nest is simulated on scratch data. Running the program simulates the nests on PIM
             by itself.
+        simulate_host : {"none", "exact", "sampled"}, default "none"
+            The same on the modelled host of the settings.
 
         Returns
         -------
         dict
             ``nests``, ``summary`` and ``remarks`` of all pieces, with nests numbered through.
         """
-        numbering = NestNumbering([piece.layout["nests"] for piece in self.compiled_pieces])
-        numbering.check(self.settings.pin + self.settings.forbid)
-        plans = []
-        for number, piece in enumerate(self.compiled_pieces):
-            plans.append(
-                piece.plan(
-                    {
-                        "policy": self.settings.policy,
-                        "db": self.settings.database,
-                        "threads": self.settings.host_threads,
-                        "pin": numbering.selectors(self.settings.pin, number),
-                        "forbid": numbering.selectors(self.settings.forbid, number),
-                        "simulate": simulate,
-                    },
-                    self.progress,
-                )
-            )
-        self.numbering = numbering
-        self.plan_document = numbering.merge_plans(plans)
+        plans = [piece.plan(options, self.progress) for piece, options in self._piece_options(simulate, simulate_host)]
+        self.plan_document = self.numbering.merge_plans(plans)
         return self.plan_document
+
+    def _piece_options(self, simulate: str, simulate_host: str) -> list[tuple[CompiledPiece, dict[str, Any]]]:
+        """Compiled pieces with the options that the core's plan takes for them."""
+        settings = self.settings
+        self.numbering = NestNumbering([piece.layout["nests"] for piece in self.compiled_pieces])
+        self.numbering.check(settings.pin + settings.forbid)
+        common = {
+            "machine": settings.machine,
+            "set": [list(pair) for pair in settings.set],
+            "policy": settings.policy,
+            "db": settings.database,
+            "threads": settings.host_threads,
+            "simulate": simulate,
+            "host": settings.modelled_host,
+            "simulateHost": simulate_host if settings.modelled_host else "none",
+        }
+        return [
+            (
+                piece,
+                {
+                    **common,
+                    "pin": self.numbering.selectors(settings.pin, number),
+                    "forbid": self.numbering.selectors(settings.forbid, number),
+                },
+            )
+            for number, piece in enumerate(self.compiled_pieces)
+        ]
+
+    def pending(self, simulate: str, simulate_host: str) -> list[Task]:
+        """Profile and compile for the settings, and list the simulations that `plan` would wait for.
+
+        Parameters
+        ----------
+        simulate, simulate_host : {"none", "exact", "sampled"}
+            As for `plan`.
+
+        Returns
+        -------
+        list of nearbank.simulation.Task
+            Those whose results neither the database nor an earlier plan of this graph has.
+        """
+        tasks = []
+        for piece, options in self._piece_options(simulate, simulate_host):
+            machine = json.dumps({name: options[name] for name in ("machine", "set")})
+            host = json.dumps({"machine": options["host"], "set": []})
+            for key, payload, is_on_host, instructions in piece.prepare(options, self.progress):
+                keep = partial(piece.program.add_simulation, payload, db=options["db"])
+                tasks.append(Task(key, payload, instructions, host if is_on_host else machine, keep))
+        return tasks
 
 
 class CompiledGraph(PlacedGraph):

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nearbank.render_units import ABSENT, format_number, format_quantity, value_of
-from nearbank.report_groups import NestGroup, dram_intensity, group_nests, pim_quantity
+from nearbank.report_groups import NestGroup, dram_intensity, group_nests, host_quantity, pim_quantity
+from nearbank.report_runs import host_label
 from nearbank.report_verdict import verdict
 
 #: Above this many nests the table shows one row for each distinct kernel and side.
@@ -149,11 +150,29 @@ def placement_lines(run: Mapping[str, Any], show_all: bool = False, width: int |
         return ["no parallel loop nests"]
     rows = [_cells(group) for group in groups]
     notes = [
-        "host time: measured; PIM time: simulated, or predicted where it starts with ~; MPKI, LFMR, ops/B: modelled"
+        f"host time: {host_note(run)}; PIM time: simulated, or predicted where it starts with ~; MPKI, LFMR, ops/B: "
+        "modelled"
     ]
     if grouped:
         notes.append("one row for each distinct kernel and side, times summed over its nests; every nest: --all")
     return [*_placement_table(rows, width), "", *notes]
+
+
+def host_note(run: Mapping[str, Any]) -> str:
+    """Say what the host times of a run's nests are.
+
+    Parameters
+    ----------
+    run : mapping
+        One entry of ``runs``.
+
+    Returns
+    -------
+    str
+        ``"measured"``, or ``"simulated on host-16"``.
+    """
+    label = host_label(run)
+    return "measured" if label == "this host" else f"simulated on {label}"
 
 
 def _sum_of(run: Mapping[str, Any], key: str) -> str:
@@ -179,13 +198,18 @@ def summary_lines(run: Mapping[str, Any]) -> list[str]:
         f"nests:      {summary['numNests']} ({summary['distinctNests']} distinct): {summary['nestsOnPim']} on PIM, "
         f"{summary['nestsOnHost']} on the host, {summary['nestsHoisted']} hoisted",
         f"profiles:   {summary.get('profiledNests', 0)} new, {summary.get('reusedProfiles', 0)} reused",
-        f"host:       {_sum_of(run, 'hostTimeOfHostNests')} in nests kept on the host; all nests on the host would "
-        f"take {_sum_of(run, 'hostTime')}; {baseline.get('name', 'native host')}, threads: {run.get('threads')}",
     ]
+    if summary.get("simulatedNests") or summary.get("reusedSimulations"):
+        lines.append(f"simulated:  {summary['simulatedNests']} new, {summary['reusedSimulations']} reused")
+    name = host_label(run)
+    if name == "this host":
+        name = f"{baseline.get('name', 'native host')}, threads: {run.get('threads')}"
+    on_host, alone = (format_quantity(host_quantity(summary, of), with_kind=True) for of in ("OfHostNests", ""))
+    lines.append(f"host:       {on_host} in nests kept on the host; all nests on the host would take {alone}; {name}")
     if summary["nestsOnPim"]:
         lines.append(
             f"PIM:        {format_quantity(pim_quantity(summary), with_kind=True)} in nests on {run['machine']}; "
-            f"the same nests on the host: {_sum_of(run, 'hostTimeOfPimNests')}"
+            f"the same nests on the host: {format_quantity(host_quantity(summary, 'OfPimNests'), with_kind=True)}"
         )
         lines.append(
             f"crossings:  {_sum_of(run, 'crossingTime')}; {_sum_of(run, 'linkBytes')} over the link; "
@@ -225,34 +249,3 @@ def run_text(run: Mapping[str, Any], show_all: bool = False, width: int | None =
     lines = [title, ""] + placement_lines(run, show_all, width) + [""] + summary_lines(run)
     lines += ["", run["summary"].get("verdict") or verdict(run)]
     return "\n".join(lines)
-
-
-def overview_rows(runs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Set the summaries of several runs side by side.
-
-    Parameters
-    ----------
-    runs : sequence of mapping
-        Entries of ``runs``.
-
-    Returns
-    -------
-    list of list of str
-        A header row, then one row for each run; times name their kinds.
-    """
-    rows = [["model", "machine", "policy", "on PIM", "host nests", "PIM nests", "the same on the host", "crossings"]]
-    for run in runs:
-        summary = run["summary"]
-        rows.append(
-            [
-                run["spec"],
-                run["machine"],
-                run["policy"],
-                f"{summary['nestsOnPim']} of {summary['numNests']}",
-                _sum_of(run, "hostTimeOfHostNests"),
-                format_quantity(pim_quantity(summary), with_kind=True),
-                _sum_of(run, "hostTimeOfPimNests"),
-                _sum_of(run, "crossingTime"),
-            ]
-        )
-    return rows

@@ -14,6 +14,8 @@ from nearbank.report_verdict import verdict
 
 __all__ = ["SCHEMA", "Report", "load_report", "verdict"]
 
+#: More runs than this are printed as one table; each one alone with ``show_all``.
+TABLE_LIMIT = 2
 #: The one schema of run documents; docs/reference/run.schema.json describes it.
 SCHEMA = "nearbank-run-1"
 
@@ -81,13 +83,41 @@ class Report:
 
         return csv_text(self.document)
 
+    def to_runs_csv(self) -> str:
+        """Write one line for each run.
+
+        Returns
+        -------
+        str
+            The text of ``runs.csv``: machine, swept values, policy, speed-up, times, bytes; each column names its unit.
+        """
+        from nearbank.report_runs import runs_csv
+
+        return runs_csv(self.runs)
+
+    def compare(self, baseline: Report, name: str) -> None:
+        """Note the differences from an earlier report in this one; all its forms show them.
+
+        Parameters
+        ----------
+        baseline : Report
+            The earlier report.
+        name : str
+            What to call it.
+        """
+        from nearbank.baseline import compare
+
+        self.document["comparison"] = compare(baseline.document, self.document, name)
+
     def to_text(self, show_all: bool = False, width: int | None = None) -> str:
         """Print the runs as placement tables with summaries and verdicts; several runs end with an overview.
+
+        More than two runs are printed as the overview and their verdicts alone.
 
         Parameters
         ----------
         show_all : bool, default False
-            One row for each nest instead of one for each distinct kernel and side.
+            One row for each nest instead of one for each distinct kernel and side, and the tables of all runs.
         width : int, optional
             Columns of the terminal; None leaves every cell whole.
 
@@ -96,11 +126,18 @@ class Report:
         str
             Without a newline at the end.
         """
-        from nearbank.render_text import overview_rows, run_text, table_lines
+        from nearbank.baseline import comparison_lines
+        from nearbank.render_text import run_text, table_lines
+        from nearbank.report_runs import overview_rows
 
-        texts = [run_text(run, show_all, width) for run in self.runs]
-        if len(texts) > 1:
+        if len(self.runs) > TABLE_LIMIT and not show_all:
+            texts = [self.verdict]
+        else:
+            texts = [run_text(run, show_all, width) for run in self.runs]
+        if len(self.runs) > 1:
             texts.append("\n".join(table_lines(overview_rows(self.runs))))
+        if comparison := self.document.get("comparison"):
+            texts.append("\n".join(comparison_lines(comparison)))
         return "\n\n".join(texts)
 
     def to_html(self) -> str:

@@ -22,6 +22,7 @@ COLUMNS = (
     "kind",
     "hoisted",
     "hostTimeNs",
+    "modelledHostTimeNs",
     "pimTimeNs",
     "predictedPimTimeNs",
     "oneThreadTimeNs",
@@ -53,7 +54,9 @@ def _row(run: Mapping[str, Any], nest: Mapping[str, Any]) -> dict[str, Any]:
         name: facts.get(name) for name in ("iterations", "parallelExtent", "bytesRead", "bytesWritten", "intensity")
     }
     row |= {name: _value(profile.get(name)) for name in ("mpki", "lfmr", "dramBytes", "dramIntensity")}
-    row |= {f"{name}Ns": _value(nest.get(name)) for name in ("hostTime", "pimTime", "predictedPimTime")}
+    row |= {
+        f"{name}Ns": _value(nest.get(name)) for name in ("hostTime", "modelledHostTime", "pimTime", "predictedPimTime")
+    }
     row |= {name: why.get(name) for name in ("status", "reason", "flip")}
     row["nest"] = nest["id"]
     row["hoisted"] = "true" if nest.get("hoisted") else "false"

@@ -183,6 +183,7 @@ def save_files(report: Any, folder: Path) -> Path:
         "remarks.opt.yaml": _remark_yaml(document),
         "stats.json": json.dumps(finite(_statistics(document)), indent=2, ensure_ascii=False) + "\n",
         "nests.csv": report.to_csv(),
+        "runs.csv": report.to_runs_csv(),
         "report.html": report.to_html(),
     }
     try:

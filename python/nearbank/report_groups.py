@@ -26,6 +26,24 @@ def pim_quantity(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return record.get("pimTime") or record.get("predictedPimTime")
 
 
+def host_quantity(record: Mapping[str, Any], suffix: str = "") -> Mapping[str, Any] | None:
+    """Take the host time of a nest or summary: simulated on the modelled host when there, else measured on this host.
+
+    Parameters
+    ----------
+    record : mapping
+        A nest or a summary of the run document.
+    suffix : str, default ""
+        Which of the summary's host times: ``"OfHostNests"`` or ``"OfPimNests"``.
+
+    Returns
+    -------
+    mapping or None
+        The quantity, whose kind says which of the two it is.
+    """
+    return record.get(f"modelledHostTime{suffix}") or record.get(f"hostTime{suffix}")
+
+
 def short_source(source: str | None) -> str:
     """Leave the folder out of a source line; --pin and --forbid take this form too.
 
@@ -96,7 +114,10 @@ class NestGroup:
 
     @property
     def host_time(self) -> dict[str, Any] | None:
-        """Sum of the host times; measured."""
+        """Sum of the host times: simulated on the modelled host when all nests were, else measured on this host."""
+        modelled = [nest.get("modelledHostTime") for nest in self.nests]
+        if all(quantity is not None for quantity in modelled):
+            return _sum(modelled)
         return _sum([nest.get("hostTime") for nest in self.nests])
 
     @property

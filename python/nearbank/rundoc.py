@@ -9,11 +9,23 @@ import re
 from typing import Any
 
 from nearbank.errors import unknown_name
+from nearbank.settings import NATIVE
+from nearbank.speedup import speedup
 
 _NEST_ID = re.compile(r"n(\d+)$")
 
 
-_COUNTS = ("numNests", "distinctNests", "nestsOnPim", "nestsOnHost", "nestsHoisted", "profiledNests", "reusedProfiles")
+_COUNTS = (
+    "numNests",
+    "distinctNests",
+    "nestsOnPim",
+    "nestsOnHost",
+    "nestsHoisted",
+    "profiledNests",
+    "reusedProfiles",
+    "simulatedNests",
+    "reusedSimulations",
+)
 _QUANTITIES = {
     "hostTime": ("ns", "measured"),
     "hostTimeOfHostNests": ("ns", "measured"),
@@ -178,7 +190,7 @@ def _sum(quantities):
     return {**present[0], "value": sum(entry["value"] for entry in present)}
 
 
-def run_entry(graph, spec: str, simulate: str) -> dict[str, Any]:
+def run_entry(graph, spec: str, simulate: str, swept: dict[str, str] | None = None) -> dict[str, Any]:
     """Return one entry of ``runs`` for a planned, and possibly executed, graph.
 
     Parameters
@@ -189,6 +201,8 @@ def run_entry(graph, spec: str, simulate: str) -> dict[str, Any]:
         What the user asked for.
     simulate : {"exact", "sampled", "none"}
         As in `nearbank.settings.Settings`.
+    swept : dict of str to str, optional
+        Machine values in which the runs of a sweep differ.
 
     Returns
     -------
@@ -207,10 +221,20 @@ def run_entry(graph, spec: str, simulate: str) -> dict[str, Any]:
     nests = [dict(nest) for nest in plan["nests"]]
     if record:
         _charge_launches(summary, nests, record)
+    found = speedup(summary, nests)
+    summary["speedup"], summary["speedupInterval"] = found or (None, None)
+    is_modelled = summary.get("modelledHostTime") is not None
+    changed = ", ".join(f"{key}={value}" for key, value in (swept or {}).items())
     return {
         "spec": spec,
-        "machine": settings.machine,
+        "machine": f"{settings.machine} ({changed})" if changed else settings.machine,
+        "machineName": settings.machine,
+        "swept": swept or {},
         "policy": settings.policy,
+        "host": {
+            "machine": settings.modelled_host if is_modelled else NATIVE,
+            "kind": "simulated" if is_modelled else "measured",
+        },
         "simulate": simulate,
         "threads": settings.host_threads,
         "options": settings.to_dict(),

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from nearbank import large_models, rundoc, specs
+from nearbank import large_models, rundoc, simulation, specs, sweep
 from nearbank.errors import make_error
 from nearbank.report import Report
 from nearbank.settings import Settings
@@ -32,8 +32,10 @@ def plan(spec, example_inputs=None, **options) -> Report:
     example_inputs : tuple of torch.Tensor, optional
         Inputs, when `spec` is a module.
     **options
-        ``machine``, ``policy``, ``simulate`` ("none" by default), ``threads``, ``pin``, ``forbid``,
-        ``on_unsupported``, ``db``, ``set`` as in `nearbank.settings.Settings`; ``batch`` (of a built-in model),
+        ``machine``, ``policy``, ``host``, ``simulate`` ("sampled" by default), ``threads``, ``pin``, ``forbid``,
+        ``on_unsupported``, ``db``, ``set`` as in `nearbank.settings.Settings`, where ``machine``, ``policy`` and the
+        values of ``set`` may be lists: the report then holds one run for each combination, and ``policy="all"`` stands
+        for all policies; ``jobs`` (processes that simulate, 1 by default); ``batch`` (of a built-in model),
         ``dtype`` ("f32", "bf16", "f16", "f64"), ``train`` (loss and gradients), ``out`` (folder for the report),
         ``progress`` (called with stage, done, total); for a full-size model ``tokens``, ``decode``, ``context``,
         ``layers`` and ``weights`` as in `nearbank.large_models.Size`.
@@ -85,35 +87,88 @@ def run(spec, example_inputs=None, **options) -> Report:
 def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
     progress = options.pop("progress", None) or (lambda *_: None)
     out = options.pop("out", None)
+    simulating = {name: options.pop(name) for name in ("jobs", "executor", "workers") if name in options}
     loading = {name: options.pop(name) for name in ("batch", "dtype", "train") if name in options}
     names = [entry.name for entry in dataclasses.fields(large_models.Size)]
     size = large_models.Size(**{name: value for name in names if (value := options.pop(name, None)) is not None})
-    options.setdefault("simulate", "exact" if execute else "none")
-    settings = Settings.from_options(options, "nearbank.run" if execute else "nearbank.plan")
+    options.setdefault("simulate", "exact" if execute else "sampled")
+    where = "nearbank.run" if execute else "nearbank.plan"
+    _check_jobs(simulating.get("jobs", 1), where)
+    variants = sweep.expand(options, where)
+    settings = variants[0].settings
 
     # An unknown machine or a wrong machine file is reported before anything slow is done.
-    rundoc.machine_values(settings.machine, settings.set)
+    for machine, assignments in dict.fromkeys((v.settings.machine, v.settings.set) for v in variants):
+        rundoc.machine_values(machine, assignments)
+    if settings.modelled_host:
+        rundoc.machine_values(settings.modelled_host, ())
 
     progress("load", 0, 0)
+    captured = None
+    messages: list[str] = []
     if large_models.is_large(spec) and not execute and not loading.get("train"):
-        graph, comparison = _large_graph(spec, size, loading, settings, progress)
+        graph, message = _large_graph(spec, size, loading, settings, progress)
+        messages.append(message)
     else:
         model = specs.load(spec, example_inputs, **loading, size=size, execute=execute)
         graph, captured = _compile(model, settings, progress, execute)
-        # Executing simulates by itself what the exact policies do not need beforehand.
-        is_late = execute and settings.simulate == "exact" and settings.policy != "oracle"
-        graph.plan("none" if is_late else settings.simulate)
-        comparison = _compare(graph, captured, settings, progress) if execute else {}
-    messages = comparison.pop("messages", [])
-    entry = rundoc.run_entry(graph, graph.name, settings.simulate)
-    entry["summary"].update(comparison)
-    entry["messages"] = [*entry["messages"], *messages]
+    _simulate_pending(graph, variants, execute, progress, **simulating)
+    entries = []
+    for variant in variants:
+        graph.settings = variant.settings
+        graph.plan(*_planned_simulation(variant.settings, execute))
+        comparison = _compare(graph, captured, variant.settings, progress) if execute else {}
+        entry = rundoc.run_entry(graph, graph.name, variant.settings.simulate, variant.swept)
+        entry["messages"] = [*entry["messages"], *messages, *comparison.pop("messages", [])]
+        entry["summary"].update(comparison)
+        entries.append(entry)
     verb = "run" if execute else "plan"
-    report = Report(rundoc.document([entry], ["nearbank", verb, graph.name]))
+    report = Report(rundoc.document(entries, ["nearbank", verb, graph.name]))
     if out is not None:
         report.save(Path(out))
     _remember(report)
     return report
+
+
+def _check_jobs(jobs, where: str) -> None:
+    if isinstance(jobs, int) and not isinstance(jobs, bool) and jobs >= 1:
+        return
+    raise make_error(
+        "user",
+        "NB0208",
+        "value is not valid for this option",
+        where=f"{where}, option jobs",
+        expected="a positive integer: the number of processes that simulate",
+        actual=repr(jobs),
+    )
+
+
+def _planned_simulation(settings: Settings, execute: bool) -> tuple[str, str]:
+    """How plans simulate kernels on scratch data: on PIM, and on the modelled host."""
+    # Executing simulates by itself what the exact policies do not need beforehand.
+    is_late = execute and settings.simulate == "exact" and settings.policy != "oracle"
+    host = settings.simulate
+    if not settings.modelled_host:
+        host = "none"
+    elif execute and host == "exact":
+        host = "sampled"
+    return "none" if is_late else settings.simulate, host
+
+
+def _simulate_pending(graph, variants, execute, progress, jobs: int = 1, executor=None, workers: int = 1) -> None:
+    """Simulate what the plans of all variants need, each nest once for each machine."""
+    tasks, seen = [], set()
+    for variant in variants:
+        settings = variant.settings
+        simulate = _planned_simulation(settings, execute)
+        # What is simulated does not depend on the policy.
+        need = (settings.machine, settings.set, settings.host, simulate)
+        if need in seen:
+            continue
+        seen.add(need)
+        graph.settings = settings
+        tasks += graph.pending(*simulate)
+    simulation.run_tasks(tasks, jobs, variants[0].settings.host_threads, progress, executor, workers)
 
 
 def _compile(model: specs.Model, settings, progress, execute: bool):
@@ -139,7 +194,7 @@ def _compile(model: specs.Model, settings, progress, execute: bool):
 
 
 def _large_graph(spec, size, loading, settings, progress):
-    """Plan a full-size model from the graph of an earlier export where there is one."""
+    """Compile a full-size model from the graph of an earlier export where there is one."""
     from nearbank import graph_cache
 
     blueprint = large_models.blueprint(spec, size, loading.get("batch"), loading.get("dtype"), execute=False)
@@ -154,8 +209,7 @@ def _large_graph(spec, size, loading, settings, progress):
         seconds = time.perf_counter() - started
         written = f"it was written to {path}" if graph_cache.store(path, graph) else "it could not be kept"
         message = f"graph cache miss: the graph was exported and compiled in {seconds:.1f} s; {written}"
-    graph.plan(settings.simulate)
-    return graph, {"messages": [message]}
+    return graph, message
 
 
 def _compare(graph, captured, settings, progress) -> dict[str, Any]:

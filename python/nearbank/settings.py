@@ -25,6 +25,9 @@ POLICIES = (
     "roofline",
     "damov",
 )
+#: The host that measured times come from.
+NATIVE = "native"
+DEFAULT_HOST = "host-16"
 _SIMULATE = ("exact", "sampled", "none")
 _ON_UNSUPPORTED = ("host", "error")
 
@@ -39,6 +42,9 @@ class Settings:
         Name of a machine, or path of a machine file.
     policy : str, default "two-stage"
         Placement policy; "oracle" needs ``simulate="exact"`` or "sampled".
+    host : str, default "host-16"
+        Host that PIM is compared with: name or file of a machine of kind host, which is simulated as PIM is; or
+        "native": this machine, whose measured times are compared with nothing.
     simulate : {"exact", "sampled", "none"}, default "exact"
         Whether nests on PIM are executed by the simulator; with "none" they run on the host and PIM times are
         predicted.
@@ -58,6 +64,7 @@ class Settings:
 
     machine: str = "nmc-64"
     policy: str = "two-stage"
+    host: str = ""
     simulate: str = "exact"
     threads: int = 0
     pin: tuple[str, ...] = ()
@@ -98,7 +105,7 @@ class Settings:
                 values[name] = _strings(name, values[name], where)
         if "set" in values:
             values["set"] = _pairs(values["set"], where)
-        for name in ("machine", "db", "name"):
+        for name in ("machine", "host", "db", "name"):
             if name in values:
                 values[name] = os.fspath(values[name]) if isinstance(values[name], Path) else values[name]
                 if not isinstance(values[name], str):
@@ -147,6 +154,12 @@ class Settings:
         }
 
     @property
+    def modelled_host(self) -> str:
+        """Name or file of the host that is simulated; empty for the native one."""
+        host = self.host or default_host()
+        return "" if host == NATIVE else host
+
+    @property
     def host_threads(self) -> int:
         """Host threads that are really used."""
         return self.threads or len(os.sched_getaffinity(0))
@@ -155,6 +168,19 @@ class Settings:
     def database(self) -> str:
         """Path of the profile database; its folder is made by who opens it."""
         return self.db or os.path.join(home_folder(), "profiles.sqlite")
+
+
+def default_host() -> str:
+    """Return the host that PIM is compared with unless the user names another.
+
+    Returns
+    -------
+    str
+        ``"host-16"``.
+    """
+    from nearbank.machine_files import folder
+
+    return DEFAULT_HOST if os.path.isfile(os.path.join(folder(), f"{DEFAULT_HOST}.yaml")) else NATIVE
 
 
 def home_folder() -> str:

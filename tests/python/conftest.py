@@ -38,6 +38,9 @@ def fake_core(monkeypatch):
             self.layout = {"nests": []}
             pieces.append(self)
 
+        def prepare(self, options, progress):
+            return []
+
         def plan(self, options, progress):
             self.plan_options = options
             return {"nests": [], "summary": rundoc.NestNumbering([]).merge_plans([])["summary"], "remarks": []}

@@ -228,9 +228,22 @@ def make_run(layers=6, policy="two-stage", simulate="exact", seed=0, machine="nm
             "linkBytes": quantity(sum(c["bytes"] for c in crossings), "B", "counted"),
             "dramBytes": quantity(sum(entry["dramBytes"] for entry in launches), "B", "simulated"),
             "hostDramBytes": quantity(1.2e8, "B", "modelled"),
+            **dict.fromkeys(
+                (
+                    "modelledHostTime",
+                    "modelledHostTimeOfHostNests",
+                    "modelledHostTimeOfPimNests",
+                    "modelledHostDramBytes",
+                    "modelledHostDramBytesOfHostNests",
+                    "speedup",
+                    "speedupInterval",
+                )
+            ),
             "eagerTime": quantity(21.5e6, "ns", "measured") if exact else None,
             "profiledNests": 3,
             "reusedProfiles": 11,
+            "simulatedNests": 2,
+            "reusedSimulations": 9,
             "verdict": "",
         },
         "nests": nests,

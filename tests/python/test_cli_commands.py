@@ -134,6 +134,10 @@ def test_options_reach_the_session(session):
         "core.count=32",
         "--set",
         "link.latencyNs=30",
+        "--jobs",
+        "3",
+        "--host",
+        "native",
         "--train",
         "--out",
         "here",
@@ -145,6 +149,7 @@ def test_options_reach_the_session(session):
     assert options == {
         "machine": "my.yaml",
         "policy": "greedy",
+        "host": "native",
         "simulate": "none",
         "threads": 3,
         "batch": 5,
@@ -159,15 +164,16 @@ def test_options_reach_the_session(session):
         "on_unsupported": "error",
         "db": "p.sqlite",
         "set": [("core.count", "32"), ("link.latencyNs", "30")],
+        "jobs": 3,
         "train": True,
     }
     assert Path("here/run.json").exists()
 
 
-def test_plan_does_not_simulate_unless_asked(session):
+def test_plan_samples_unless_asked_otherwise(session):
     assert cli.main(["plan", "mlp"]) == 0
     assert cli.main(["plan", "mlp", "--simulate", "exact"]) == 0
-    assert [call[2]["simulate"] for call in session.calls] == ["none", "exact"]
+    assert [call[2]["simulate"] for call in session.calls] == ["sampled", "exact"]
     assert {call[0] for call in session.calls} == {"plan"}
 
 
@@ -181,12 +187,44 @@ def test_json_and_csv_are_all_that_stdout_carries(session, capsys):
     assert len(list(csv.reader(io.StringIO(capsys.readouterr().out)))) == 70
 
 
-def test_a_sweep_makes_one_run_for_each_value(session, capsys):
-    assert cli.main(["run", "mlp", "--set", "vault.bandwidthGBs=5,10", "--format", "json"]) == 0
-    runs = json.loads(capsys.readouterr().out)["runs"]
-    assert [run["machine"] for run in runs] == ["nmc-64 (vault.bandwidthGBs=5)", "nmc-64 (vault.bandwidthGBs=10)"]
-    assert [call[2]["set"] for call in session.calls] == [[("vault.bandwidthGBs", "5")], [("vault.bandwidthGBs", "10")]]
-    assert "(vault.bandwidthGBs=5)" in runs[0]["summary"]["verdict"]
+def test_a_sweep_is_one_call(session):
+    words = ["--machine", "nmc-32,nmc-64", "--policy", "all", "--set", "vault.bandwidthGBs=5,10"]
+    assert cli.main(["plan", "mlp", *words]) == 0
+    ((_, _, options),) = session.calls
+    assert (options["machine"], options["policy"]) == ("nmc-32,nmc-64", "all")
+    assert options["set"] == [("vault.bandwidthGBs", "5,10")]
+    assert options["jobs"] == len(os.sched_getaffinity(0))
+    assert Path("nearbank-out/mlp-nmc-32+nmc-64-all/run.json").exists()
+
+
+def test_no_jobs_are_a_usage_error(session, capsys):
+    assert cli.main(["plan", "mlp", "--jobs", "0"]) == 2
+    assert "error[NB0004]" in capsys.readouterr().err
+
+
+def test_mpi_without_its_package_says_what_to_install(session, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    assert cli.main(["plan", "mlp", "--mpi"]) == 3
+    printed = capsys.readouterr().err
+    assert "error[NB0604]" in printed and "pip install mpi4py" in printed
+    assert not session.calls
+
+
+def test_a_baseline_that_is_not_there_is_refused_before_planning(session, capsys):
+    assert cli.main(["plan", "mlp", "--baseline", "nowhere"]) == 1
+    assert "error[NB0605]" in capsys.readouterr().err
+    assert not session.calls
+
+
+def test_a_baseline_shows_what_changed(session, capsys):
+    assert cli.main(["plan", "mlp", "--out", "before"]) == 0
+    capsys.readouterr()
+    assert cli.main(["plan", "mlp", "--policy", "pim-only", "--baseline", "before", "--format", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["comparison"]["runs"]
+    assert run["baselineLabel"][2] == "two-stage" and run["label"][2] == "pim-only"
+    assert {"nestsOnPim"} <= {change["name"] for change in run["summary"]}
+    assert {(nest["before"], nest["after"]) for nest in run["nests"]} == {("host", "pim")}
+    assert "Differences from before" in Path("nearbank-out/mlp-nmc-64-pim-only/report.html").read_text()
 
 
 @pytest.mark.parametrize(

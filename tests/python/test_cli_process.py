@@ -100,6 +100,20 @@ class Terminal(io.StringIO):
         return True
 
 
+def test_progress_tells_the_time_that_is_left(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    plain, terminal = io.StringIO(), Terminal()
+    for stream in (plain, terminal):
+        with Progress(stream) as progress:
+            progress("simulate", 0, 2)
+            progress.left(95)
+            progress.note("simulating 2 nests will take about 2 min")
+            progress("simulate", 1, 2)
+    assert "simulating 2 nests will take about 2 min" in plain.getvalue().splitlines()[1]
+    assert "simulating 2 nests will take about 2 min" in terminal.getvalue()
+    assert "2 min left" in terminal.getvalue()
+
+
 def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")

@@ -223,7 +223,10 @@ def test_options_reach_the_core(fake_core):
     options = {"machine": "nmc-32", "set": {"a.b": 5}, "policy": "greedy", "threads": 1, "db": "/tmp/x.sqlite"}
     compiled(TwoLayers(), name="mine", **options)(torch.randn(3, 8))
     (piece,) = fake_core
-    assert piece.options["machine"] == "nmc-32" and piece.options["set"] == [["a.b", "5"]]
+    assert piece.plan_options.pop("machine") == "nmc-32" and piece.plan_options.pop("set") == [["a.b", "5"]]
+    # Compiling times nothing, on whichever host.
+    assert piece.plan_options.pop("simulateHost") == "none" and "host" in piece.plan_options
+    del piece.plan_options["host"]
     assert piece.options["name"] == "mine.forward"
     expected = {"policy": "greedy", "threads": 1, "db": "/tmp/x.sqlite", "simulate": "none", "pin": [], "forbid": []}
     assert piece.plan_options == expected

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from nearbank import cli_run, error_catalog, errors, render_units, report_groups
+from nearbank import cli_progress, error_catalog, errors, render_units, report_groups, sweep
 from nearbank import report as report_module
 from nearbank.errors import DeviceError, UserError
 from nearbank.render_text import run_text
@@ -25,6 +25,7 @@ FILES = {
     "config.resolved.yaml",
     "remarks.opt.yaml",
     "stats.json",
+    "runs.csv",
     "nests.csv",
     "trace.json.gz",
     "report.html",
@@ -60,7 +61,7 @@ def test_the_schema_refuses_spoilt_documents(spoil):
 
 
 def test_every_summary_quantity_is_described():
-    names = set(make_run()["summary"]) - {"verdict"}
+    names = set(make_run()["summary"]) - {"verdict", "speedupInterval"}
     assert names == set(DESCRIPTIONS)
     reference = (ROOT / "docs" / "reference" / "quantities.md").read_text(encoding="utf-8")
     for name, description in DESCRIPTIONS.items():
@@ -162,7 +163,9 @@ def test_several_runs_end_with_an_overview():
     assert 'id="overview"' not in Report(make_document()).to_html()
 
 
-@pytest.mark.parametrize("module", [error_catalog, errors, render_units, report_groups, cli_run, report_module])
+@pytest.mark.parametrize(
+    "module", [error_catalog, errors, render_units, report_groups, cli_progress, sweep, report_module]
+)
 def test_examples_of_docstrings_hold(module):
     result = doctest.testmod(module)
     assert result.attempted > 0

@@ -66,12 +66,14 @@ struct OutOfOrderConfig {
   int64_t memoryPorts = 2; ///< Loads and stores together.
   int64_t loadPorts = 2;
   int64_t storePorts = 1;
-  int64_t vectorLoadPorts = 2;    ///< Loads of vectorLanesBits.
-  int64_t vectorStorePorts = 1;   ///< Stores of vectorLanesBits.
-  int64_t fpLoadExtraCycles = 0;  ///< Load-to-use latency of floating-point and vector loads beyond l1d.hitCycles.
-  int64_t forwardCycles = 5;      ///< From a store's data to a load that takes it from the store queue.
-  int64_t mispredictCycles = 15;  ///< From a mispredicted branch's end to the dispatch of the right path.
-  int64_t outstandingMisses = 10; ///< L1D lines in flight.
+  int64_t vectorLoadPorts = 2;      ///< Loads of vectorLanesBits.
+  int64_t vectorStorePorts = 1;     ///< Stores of vectorLanesBits.
+  int64_t fpDivIntervalCycles = 20; ///< Between divisions of vectorLanesBits or less; hosts' dividers may be pipelined.
+  int64_t fpSqrtIntervalCycles = 20; ///< Between square roots.
+  int64_t fpLoadExtraCycles = 0;     ///< Load-to-use latency of floating-point and vector loads beyond l1d.hitCycles.
+  int64_t forwardCycles = 5;         ///< From a store's data to a load that takes it from the store queue.
+  int64_t mispredictCycles = 15;     ///< From a mispredicted branch's end to the dispatch of the right path.
+  int64_t outstandingMisses = 10;    ///< L1D lines in flight.
 };
 
 /// Stream prefetcher beside each L2. It watches L1 misses; `trainAccesses` in one direction within a page make a

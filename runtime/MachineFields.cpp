@@ -73,6 +73,8 @@ const std::vector<MachineField> &machineFields() {
       NB_INTEGER(NearMemoryKind | HostKind, 0, "core.fpSqrtCycles", "cycles", Positive, core.fpSqrtCycles),
       NB_INTEGER(NearMemoryKind | HostKind, 0, "core.fpMoveCycles", "cycles", Positive, core.fpMoveCycles),
       NB_INTEGER(NearMemoryKind, 0, "core.branchTakenCycles", "cycles", NonNegative, core.branchTakenCycles),
+      NB_INTEGER(HostKind, 0, "core.fpDivIntervalCycles", "cycles", Positive, outOfOrder.fpDivIntervalCycles),
+      NB_INTEGER(HostKind, 0, "core.fpSqrtIntervalCycles", "cycles", Positive, outOfOrder.fpSqrtIntervalCycles),
       NB_INTEGER(HostKind, 0, "core.fpLoadExtraCycles", "cycles", NonNegative, outOfOrder.fpLoadExtraCycles),
       NB_INTEGER(HostKind, 0, "core.forwardCycles", "cycles", Positive, outOfOrder.forwardCycles),
       NB_INTEGER(HostKind, 0, "core.mispredictCycles", "cycles", NonNegative, outOfOrder.mispredictCycles),

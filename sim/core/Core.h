@@ -103,7 +103,7 @@ public:
   std::vector<MemoryEvent> &events() { return events_; }
   uint64_t l1dMisses = 0, l1iMisses = 0, writebacks = 0, splitAccesses = 0;
 
-private:
+protected:
   const MemoryRange *findRange(uint64_t address);
   /// Brings in the line of `address`; instruction `index` of the block waits for it.
   CacheLine *fill(uint64_t address, unsigned index, IssueTime at, const MemoryRange &range);

@@ -24,15 +24,18 @@ namespace {
 
 } // namespace
 
-Cache::Cache(const CacheConfig &config, const char *name) : hitCycles_(config.hitCycles) {
+void checkCacheConfig(const CacheConfig &config, const char *name) {
   bool isPositive = config.sizeBytes > 0 && config.ways > 0 && config.lineBytes >= 32 && config.lineBytes <= 4096;
   if (!isPositive || !std::has_single_bit(static_cast<uint64_t>(config.lineBytes)) ||
-      config.sizeBytes % (config.ways * config.lineBytes) != 0)
+      config.sizeBytes % (config.ways * config.lineBytes) != 0 ||
+      !std::has_single_bit(static_cast<uint64_t>(config.sizeBytes / (config.ways * config.lineBytes))))
     rejectConfig(config, name);
+}
+
+Cache::Cache(const CacheConfig &config, const char *name) : hitCycles_(config.hitCycles) {
+  checkCacheConfig(config, name);
   ways_ = static_cast<uint64_t>(config.ways);
   numSets_ = static_cast<uint64_t>(config.sizeBytes / (config.ways * config.lineBytes));
-  if (!std::has_single_bit(numSets_))
-    rejectConfig(config, name);
   lineShift_ = static_cast<unsigned>(std::countr_zero(static_cast<uint64_t>(config.lineBytes)));
   front_.resize(numSets_);
   frontWay_.resize(numSets_);

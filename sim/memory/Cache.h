@@ -26,6 +26,9 @@ struct alignas(32) CacheLine {
   void markDirty() { state |= 1; }
 };
 
+/// @throws UserError NB0110 unless line size and number of sets are powers of two
+void checkCacheConfig(const CacheConfig &config, const char *name);
+
 class Cache {
 public:
   /// @throws UserError NB0110 unless line size and number of sets are powers of two

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+#define NB_INTERPRETER_BUILD tracingBaseline
+#include "sim/core/InterpreterTracing.inc"

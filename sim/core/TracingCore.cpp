@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slow paths of a tracing core.
+#include "sim/core/TracingCore.h"
+
+#include "sim/core/Interpreter.h"
+
+#include <algorithm>
+
+namespace nearbank::sim {
+namespace {
+
+using Run = void (*)(TracingCore *, const void *const **);
+
+Run chooseRun() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+    return tracingFma::run;
+#endif
+  return tracingBaseline::run;
+}
+
+const Run chosenRun = chooseRun();
+
+} // namespace
+
+const void *const *tracingHandlers() {
+  static const void *const *const handlers = [] {
+    const void *const *table = nullptr;
+    chosenRun(nullptr, &table);
+    return table;
+  }();
+  return handlers;
+}
+
+void interpret(TracingCore &core) { chosenRun(&core, nullptr); }
+
+void TracingCore::start(Translation &translation, const GuestMemory &memory, uint64_t pc, uint64_t haltPc) {
+  Core::start(translation, memory, pc, haltPc);
+  for (auto &windows : windows_)
+    windows.fill({});
+  blocks_.clear();
+  accesses_.clear();
+}
+
+void TracingCore::run(size_t blockLimit) {
+  blocks_.clear();
+  accesses_.clear();
+  if (state != CoreState::Ready)
+    return;
+  blockLimit_ = blockLimit;
+  ++timed->executions;
+  enter(timed);
+  op = timed->ops;
+  setHostRounding(roundingMode);
+  interpret(*this);
+  takeHostFlags(softFlags);
+}
+
+char *TracingCore::access(uint64_t address, unsigned bytes, bool isStore, unsigned index) {
+  const MemoryRange *range = memory_->find(address);
+  if (range == nullptr || range->end - address < bytes)
+    return trap(TrapKind::AccessOutside, address, bytes), nullptr;
+  if (isStore && !range->isWritable)
+    return trap(TrapKind::WriteToReadOnly, address, bytes), nullptr;
+  windows_[isStore][index % numWindows] = {range->begin, range->end - range->begin, range->hostDelta};
+  return trace(address, bytes, isStore, index);
+}
+
+TimedBlock *TracingCore::follow(unsigned edge, uint64_t targetPc) {
+  if (targetPc == haltPc_) {
+    state = CoreState::Halted;
+    return nullptr;
+  }
+  TimedBlock *next = translation_->enter(targetPc, 0);
+  if (next == nullptr)
+    return trap(TrapKind::JumpOutside, targetPc, 0), nullptr;
+  return timed->edges[edge].next = next;
+}
+
+} // namespace nearbank::sim

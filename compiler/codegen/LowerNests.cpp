@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/LowerBlas.h"
+#include "compiler/codegen/LowerContraction.h"
 #include "compiler/codegen/NestBody.h"
 #include "compiler/codegen/NestSchedule.h"
 #include "compiler/codegen/Passes.h"
@@ -7,6 +8,7 @@
 #include "compiler/loopnest/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -39,7 +41,8 @@ void relaxFloatMath(linalg::GenericOp op) {
 /// Rewrites one kernel function in place.
 class KernelLowering {
 public:
-  KernelLowering(func::FuncOp kernel, bool allowsBlas) : kernel_(kernel), allowsBlas_(allowsBlas), builder_(kernel) {}
+  KernelLowering(func::FuncOp kernel, bool allowsBlas, const ScheduleTarget &target)
+      : kernel_(kernel), allowsBlas_(allowsBlas), target_(target), builder_(kernel) {}
 
   LogicalResult run() {
     addTaskArguments();
@@ -55,7 +58,7 @@ public:
       if (product && isWorthBlas(*product, ranges_) && startsFromZeroOrContent()) {
         tasks = emitBlasCall(*product);
       } else {
-        schedule_ = scheduleNest(op);
+        schedule_ = scheduleNest(op, target_);
         tasks = schedule_.numTasks(ranges_);
         emitTasks();
       }
@@ -118,6 +121,8 @@ private:
                             : arith::MulIOp::create(builder_, loc_, position, constant(tile.length)).getResult();
     }
     switch (schedule_.form) {
+    case NestSchedule::Form::Blocked:
+      return emitBlockedContraction(builder_, op_, *body_, schedule_, loops);
     case NestSchedule::Form::Contraction:
       return emitContraction(loops);
     case NestSchedule::Form::Reduction:
@@ -340,6 +345,7 @@ private:
 
   func::FuncOp kernel_;
   bool allowsBlas_;
+  ScheduleTarget target_;
   OpBuilder builder_;
   Location loc_ = UnknownLoc::get(kernel_.getContext());
   linalg::GenericOp op_;
@@ -359,8 +365,13 @@ struct LowerNests : impl::LowerNestsPassBase<LowerNests> {
     });
     if (auto main = getOperation().lookupSymbol<func::FuncOp>("main"))
       main.erase();
+    ScheduleTarget schedule;
+    if (target == "pim")
+      schedule = pimTarget({vectorBits});
+    else if (target == "modelled-host")
+      schedule = modelledHostTarget({vectorBits});
     for (func::FuncOp kernel : kernels)
-      if (failed(KernelLowering(kernel, target == "host").run()))
+      if (failed(KernelLowering(kernel, target == "host", schedule).run()))
         return signalPassFailure();
   }
 };

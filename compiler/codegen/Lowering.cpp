@@ -22,6 +22,8 @@ namespace nearbank::codegen {
 
 std::string entryName(const std::string &kernel) { return "nearbank_entry_" + kernel; }
 
+static bool isSimulated(Target target) { return target == Target::Pim || target == Target::ModelledHost; }
+
 /// True when bf16 must be spelled out in integers: LLVM's RISC-V backend cannot select a sign copied from a bf16
 /// value, which rounding functions contain, and x86 has no conversions at all.
 static bool expandsBfloat(ModuleOp module, Target target) {
@@ -30,13 +32,28 @@ static bool expandsBfloat(ModuleOp module, Target target) {
         isa<math::RoundOp, math::RoundEvenOp, math::CeilOp, math::FloorOp, math::TruncOp, math::CopySignOp>(op);
     return copiesSign ? WalkResult::interrupt() : WalkResult::advance();
   });
-  return target != Target::Pim || walk.wasInterrupted();
+  return !isSimulated(target) || walk.wasInterrupted();
+}
+
+static const char *nameOf(Target target) {
+  switch (target) {
+  case Target::Host:
+    return "host";
+  case Target::Trace:
+    return "trace";
+  case Target::Pim:
+    return "pim";
+  case Target::ModelledHost:
+    return "modelled-host";
+  }
+  return "";
 }
 
 /// The passes from outlined nests to the LLVM dialect, in order.
-static void buildLowering(OpPassManager &manager, Target target, bool expandsBfloat) {
+static void buildLowering(OpPassManager &manager, Target target, VectorUnit vector, bool expandsBfloat) {
   LowerNestsPassOptions nests;
-  nests.target = target == Target::Host ? "host" : target == Target::Trace ? "trace" : "pim";
+  nests.target = nameOf(target);
+  nests.vectorBits = vector.bits;
   manager.addPass(createLowerNestsPass(nests));
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
@@ -45,7 +62,8 @@ static void buildLowering(OpPassManager &manager, Target target, bool expandsBfl
   arith::ArithEmulateUnsupportedFloatsOptions halves;
   halves.sourceTypeStrs = {"bf16", "f16"};
   manager.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(halves));
-  manager.addNestedPass<func::FuncOp>(createMathExpansionPass(target == Target::Pim, target != Target::Trace));
+  manager.addNestedPass<func::FuncOp>(
+      createMathExpansionPass(isSimulated(target), target == Target::Host || vector.bits > 0));
   manager.addPass(createLowerAffinePass());
   manager.addPass(createSCFToControlFlowPass());
   arith::ArithExpandOpsPassOptions expand;
@@ -53,6 +71,7 @@ static void buildLowering(OpPassManager &manager, Target target, bool expandsBfl
   manager.addPass(arith::createArithExpandOpsPass(expand));
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
+  manager.addPass(createConvertVectorToLLVMPass());
   manager.addPass(createConvertMathToLLVMPass());
   manager.addPass(createConvertMathToLibmPass());
   manager.addPass(createConvertIndexToLLVMPass());
@@ -98,7 +117,7 @@ static OwningOpRef<ModuleOp> selectKernels(ModuleOp nests, const std::vector<std
 }
 
 std::unique_ptr<LoweredKernels> lowerKernels(ModuleOp nests, const std::vector<std::string> &kernels, Target target,
-                                             std::string &diagnostics) {
+                                             std::string &diagnostics, VectorUnit vector) {
   MLIRContext *context = nests.getContext();
   registerBuiltinDialectTranslation(*context);
   registerLLVMDialectTranslation(*context);
@@ -108,7 +127,7 @@ std::unique_ptr<LoweredKernels> lowerKernels(ModuleOp nests, const std::vector<s
   });
   OwningOpRef<ModuleOp> module = selectKernels(nests, kernels);
   PassManager manager(context);
-  buildLowering(manager, target, expandsBfloat(*module, target));
+  buildLowering(manager, target, vector, expandsBfloat(*module, target));
   auto lowered = std::make_unique<LoweredKernels>();
   if (failed(manager.run(*module)))
     return nullptr;

@@ -2,6 +2,7 @@
 // Takes outlined nests to LLVM IR for one side. The pass order stands in Lowering.cpp.
 #pragma once
 
+#include "compiler/codegen/NestSchedule.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/IR/Module.h"
@@ -13,7 +14,8 @@
 
 namespace nearbank::codegen {
 
-enum class Target { Host, Trace, Pim };
+/// Host is the machine that Nearbank runs on, Trace its code with every access reported; the others are simulated.
+enum class Target { Host, Trace, Pim, ModelledHost };
 
 /// LLVM IR of some kernels, each with an entry point `entryName(kernel)` of type KernelFunction.
 struct LoweredKernels {
@@ -27,7 +29,8 @@ std::string entryName(const std::string &kernel);
 
 /// Lowers the named kernels of a module that LiftNests made; the module itself stays as it is.
 /// @param diagnostics receives what MLIR said when the result is empty
+/// @param vector of the simulated core
 std::unique_ptr<LoweredKernels> lowerKernels(mlir::ModuleOp nests, const std::vector<std::string> &kernels,
-                                             Target target, std::string &diagnostics);
+                                             Target target, std::string &diagnostics, VectorUnit vector = {});
 
 } // namespace nearbank::codegen

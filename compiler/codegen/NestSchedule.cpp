@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/NestSchedule.h"
+#include "compiler/codegen/LowerContraction.h"
 #include "compiler/loopnest/BufferRoot.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -12,8 +13,14 @@ namespace nearbank::codegen {
 
 /// Register tile of contractions, rows x columns: 16 accumulators and 8 operands fit the 32 float registers of RV64.
 static constexpr int64_t registerTile = 4;
-/// A task count that keeps 128 cores busy with some slack for uneven tasks.
-static constexpr int64_t desiredTasks = 256;
+/// Columns of a vector-matrix product that one task computes: a whole cache line of the matrix in every row.
+static constexpr int64_t lineColumns = 16;
+/// Rows from which copying the panel of a block pays.
+static constexpr int64_t fewestBlockedRows = 8;
+/// Rows of a panel: with 32 columns of 4 bytes it takes half of a 32 KB first-level cache.
+static constexpr int64_t panelDepth = 128;
+/// Register tile with a vector unit: 24 sums, 4 vectors of the panel and a scalar operand fit 32 registers.
+static constexpr int64_t vectorTileRows = 6, vectorTileVectors = 4;
 /// Shortest piece of an innermost loop worth a task of its own.
 static constexpr int64_t shortestChunk = 32;
 /// Longest piece of a column reduction: its accumulators stay in a 32 KB first-level cache.
@@ -81,9 +88,56 @@ static llvm::SmallBitVector loopsOf(linalg::GenericOp op, unsigned operand) {
   return loops;
 }
 
+ScheduleTarget pimTarget(VectorUnit vector) { return {true, vector, 256, 32, 32}; }
+ScheduleTarget modelledHostTarget(VectorUnit vector) { return {true, vector, 64, 96, 64}; }
+
+/// Blocks for a contraction with rows and columns, or nothing where the simple form does as well.
+static std::optional<ContractionBlocks> chooseBlocks(linalg::GenericOp op, ArrayRef<int64_t> ranges,
+                                                     const NestSchedule &schedule, const ScheduleTarget &target) {
+  int64_t numRows = ranges[*schedule.rowDim], numColumns = ranges[*schedule.columnDim];
+  ContractionBlocks blocks;
+  blocks.tileRows = blocks.tileVectors = registerTile;
+  if (target.vector.bits > 0 && isVectorizableContraction(op)) {
+    Type element = cast<MemRefType>(op.getDpsInits()[0].getType()).getElementType();
+    blocks.vectorLength = target.vector.bits / element.getIntOrFloatBitWidth();
+    blocks.tileRows = vectorTileRows;
+    blocks.tileVectors = std::min<int64_t>(vectorTileVectors, llvm::divideCeil(numColumns, blocks.vectorLength));
+  }
+  if (numRows < fewestBlockedRows || numColumns < blocks.vectorLength)
+    return std::nullopt;
+  // As much of the innermost reduction loops as fits the panel.
+  blocks.blockedReduction = schedule.reductions.size() - 1;
+  int64_t inside = 1;
+  while (blocks.blockedReduction > 0 && inside * ranges[schedule.reductions[blocks.blockedReduction]] < panelDepth)
+    inside *= ranges[schedule.reductions[blocks.blockedReduction--]];
+  int64_t length = ranges[schedule.reductions[blocks.blockedReduction]];
+  blocks.blockedLength = std::min(length, std::max<int64_t>(1, panelDepth / inside));
+  blocks.depth = blocks.blockedLength * inside;
+  // Halve the larger side until there are enough tasks.
+  int64_t others = 1;
+  for (unsigned dim = 0; dim < ranges.size(); ++dim)
+    if (isParallel(op, dim) && dim != *schedule.rowDim && dim != *schedule.columnDim)
+      others *= ranges[dim];
+  auto fit = [](int64_t length, int64_t limit, int64_t unit) -> int64_t {
+    return llvm::alignTo(std::min(length, std::max(limit, unit)), unit);
+  };
+  int64_t rows = target.blockRows, columns = target.blockColumns;
+  while (true) {
+    blocks.rows = fit(numRows, rows, blocks.tileRows);
+    blocks.columns = fit(numColumns, columns, blocks.tileColumns());
+    int64_t tasks = others * llvm::divideCeil(numRows, blocks.rows) * llvm::divideCeil(numColumns, blocks.columns);
+    bool isSmallest = rows <= 2 * blocks.tileRows && columns <= blocks.tileColumns();
+    if (tasks >= target.desiredTasks || isSmallest)
+      return blocks;
+    bool halvesRows = columns <= blocks.tileColumns() || (rows >= columns && rows > 2 * blocks.tileRows);
+    (halvesRows ? rows : columns) /= 2;
+  }
+}
+
 /// A contraction or convolution with a row loop that only the first input has and a column loop that only the
 /// second has, or one of the two.
-static bool scheduleContraction(linalg::GenericOp op, ArrayRef<int64_t> ranges, NestSchedule &schedule) {
+static bool scheduleContraction(linalg::GenericOp op, ArrayRef<int64_t> ranges, const ScheduleTarget &target,
+                                NestSchedule &schedule) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
     return false;
   bool isFloat = isa<FloatType>(cast<MemRefType>(op.getDpsInits()[0].getType()).getElementType());
@@ -103,27 +157,43 @@ static bool scheduleContraction(linalg::GenericOp op, ArrayRef<int64_t> ranges, 
   }
   if (!row && !column)
     return false;
+  int64_t columnTile = registerTile;
+  if (target.blocksContractions && !row && strideAlong(op, op->getOpOperand(1), *column) == 1) {
+    // A parallel loop along the columns vectorises; scalar code keeps the sums of a cache line in registers.
+    if (target.vector.bits > 0)
+      return false;
+    columnTile = lineColumns;
+  }
   schedule.form = NestSchedule::Form::Contraction;
+  schedule.rowDim = row;
+  schedule.columnDim = column;
   for (unsigned dim = 0; dim < op.getNumLoops(); ++dim)
     if (isParallel(op, dim) && dim != row && dim != column)
       schedule.tasks.push_back({dim, 1});
+  if (target.blocksContractions && row && column)
+    schedule.blocks = chooseBlocks(op, ranges, schedule, target);
+  if (schedule.blocks) {
+    schedule.form = NestSchedule::Form::Blocked;
+    // Tasks that follow each other share rows of the second input, the larger one in most models.
+    schedule.tasks.push_back({*row, schedule.blocks->rows});
+    schedule.tasks.push_back({*column, schedule.blocks->columns});
+    return true;
+  }
   if (row)
     schedule.tasks.push_back({*row, std::min(registerTile, ranges[*row])});
   if (column)
-    schedule.tasks.push_back({*column, std::min(registerTile, ranges[*column])});
-  schedule.rowDim = row;
-  schedule.columnDim = column;
+    schedule.tasks.push_back({*column, std::min(columnTile, ranges[*column])});
   return true;
 }
 
-NestSchedule scheduleNest(linalg::GenericOp op) {
+NestSchedule scheduleNest(linalg::GenericOp op, const ScheduleTarget &target) {
   NestSchedule schedule;
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   unsigned inner = op.getNumLoops() > 0 ? innermostLoop(op, ranges) : 0;
   for (unsigned dim = 0; dim < op.getNumLoops(); ++dim)
     if (!isParallel(op, dim))
       schedule.reductions.push_back(dim);
-  if (scheduleContraction(op, ranges, schedule))
+  if (scheduleContraction(op, ranges, target, schedule))
     return schedule;
   bool hasInnerReduction = op.getNumLoops() > 0 && !isParallel(op, inner);
   if (hasInnerReduction) {
@@ -138,7 +208,7 @@ NestSchedule scheduleNest(linalg::GenericOp op) {
       outer *= ranges[dim];
     }
   if (!hasInnerReduction && op.getNumLoops() > 0) {
-    int64_t pieces = llvm::divideCeil(desiredTasks, outer);
+    int64_t pieces = llvm::divideCeil(target.desiredTasks, outer);
     int64_t length = std::max<int64_t>(shortestChunk, llvm::alignTo(llvm::divideCeil(ranges[inner], pieces), 16));
     if (!schedule.reductions.empty())
       length = std::min(length, longestAccumulatorChunk);

@@ -14,8 +14,37 @@ struct Tile {
   int64_t length = 1;
 };
 
+/// Vector unit of the core that code is made for.
+struct VectorUnit {
+  int64_t bits = 0; ///< Length of a register; 0 means that there is none.
+};
+
+/// Sizes that a schedule is made for.
+struct ScheduleTarget {
+  bool blocksContractions = false; ///< Contractions with rows and columns run in blocks (ContractionBlocks).
+  VectorUnit vector;
+  int64_t desiredTasks = 256;                ///< Tasks that keep all cores busy with some slack for uneven ones.
+  int64_t blockRows = 32, blockColumns = 32; ///< Largest block of results of one task.
+};
+
+/// Near-memory cores: in order, with a first-level cache of 32 KB and nothing below.
+ScheduleTarget pimTarget(VectorUnit vector);
+/// Cores of the modelled host: out of order, with two private levels of cache.
+ScheduleTarget modelledHostTarget(VectorUnit vector);
+
+/// Blocks of a contraction. A task computes rows x columns results; a panel of depth x columns of the second input is
+/// copied to scratch memory and used by all rows, tile by tile. A tile of results lives in registers.
+struct ContractionBlocks {
+  int64_t rows = 1, columns = 1, depth = 1; ///< Multiples of the tile's, but for depth.
+  int64_t tileRows = 1, tileVectors = 1, vectorLength = 1;
+  size_t blockedReduction = 0; ///< Position in `reductions` of the loop that is cut; those behind it are whole.
+  int64_t blockedLength = 1;   ///< Its iterations in one block.
+  int64_t tileColumns() const { return tileVectors * vectorLength; }
+};
+
 struct NestSchedule {
   enum class Form {
+    Blocked,     ///< Contraction in blocks.
     Contraction, ///< Two parallel loops blocked in registers around the reduction loops.
     Reduction,   ///< One result per task point, reduced in registers.
     Parallel     ///< A parallel loop innermost; reductions, if any, accumulate in memory outside of it.
@@ -27,11 +56,12 @@ struct NestSchedule {
   llvm::SmallVector<unsigned> reductions;
   /// Contraction: loops that only the first or only the second input has (also in `tasks`).
   std::optional<unsigned> rowDim, columnDim;
+  std::optional<ContractionBlocks> blocks; ///< Of form Blocked.
 
   int64_t numTasks(llvm::ArrayRef<int64_t> ranges) const;
 };
 
-NestSchedule scheduleNest(mlir::linalg::GenericOp op);
+NestSchedule scheduleNest(mlir::linalg::GenericOp op, const ScheduleTarget &target = {});
 
 /// Stride in elements with which `operand` advances along loop `dim`, or -1 when its memory has no strides.
 int64_t strideAlong(mlir::linalg::GenericOp op, mlir::OpOperand &operand, unsigned dim);

@@ -10,8 +10,8 @@ def LowerNestsPass : Pass<"nearbank-lower-nests", "::mlir::ModuleOp"> {
     Rewrites every function marked `nearbank.kernel` so that it runs tasks `[begin, end)` of its task range:
     arguments `begin`, `end` and a status buffer are appended, and `nearbank.tasks` holds the length of the
     range. Tasks are the collapsed parallel loops (tiles of them for contractions), so that host threads and
-    PIM cores share one lowering. Three forms: register-blocked contraction, reduction in registers, and
-    parallel innermost loop. Initial values of `nearbank.init` are honoured. Loads at computed indices are
+    PIM cores share one lowering. Four forms: contraction in cache blocks and register tiles (simulated
+    machines), register-blocked contraction, reduction in registers, and parallel innermost loop. Initial values of `nearbank.init` are honoured. Loads at computed indices are
     clamped and report an index out of range in the status buffer, as does `cf.assert`. On the host, a matrix
     product may call BLAS.
 
@@ -24,11 +24,14 @@ def LowerNestsPass : Pass<"nearbank-lower-nests", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"host\"",
-           "Side that runs the code: host (BLAS allowed), pim, or trace (host loops without BLAS). "
-           "Default host, the side that always exists.">
+           "Side that runs the code: host (BLAS allowed), pim, modelled-host, or trace (host loops without BLAS). "
+           "Default host, the side that always exists.">,
+    Option<"vectorBits", "vector-bits", "int64_t", /*default=*/"0",
+           "Register length of the vector unit of pim or modelled-host. Default 0, no vector unit.">
   ];
   let dependentDialects = ["::mlir::scf::SCFDialect", "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::memref::MemRefDialect", "::mlir::func::FuncDialect"];
+                           "::mlir::memref::MemRefDialect", "::mlir::func::FuncDialect",
+                           "::mlir::vector::VectorDialect"];
 }
 
 #endif

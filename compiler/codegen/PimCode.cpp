@@ -14,13 +14,18 @@
 
 namespace nearbank::codegen {
 
-/// The instruction set of the near-memory cores; sim/isa implements exactly this.
-static constexpr const char *pimTriple = "riscv64-unknown-elf";
-static constexpr const char *pimFeatures = "+m,+a,+f,+d,+c,+zicsr,+zifencei,+zfhmin,+zfbfmin";
-/// Scheduling model of an in-order core, the closest that LLVM has to the simulated one.
-static constexpr const char *pimTune = "rocket";
+/// The scalar instruction set of all simulated cores; sim/isa implements exactly this, and V on top.
+static constexpr const char *scalarFeatures = "+m,+a,+f,+d,+c,+zicsr,+zifencei,+zfhmin,+zfbfmin";
+/// Scheduling models of cores that are close to the simulated ones: in order, and out of order with vectors.
+static constexpr const char *inOrderTune = "rocket", *outOfOrderTune = "sifive-p670";
 
-static std::unique_ptr<llvm::TargetMachine> createPimMachine(std::string &failure) {
+static std::string featuresOf(VectorUnit vector) {
+  if (vector.bits == 0)
+    return scalarFeatures;
+  return std::string(scalarFeatures) + ",+v,+zvl" + std::to_string(vector.bits) + "b";
+}
+
+static std::unique_ptr<llvm::TargetMachine> createMachine(const std::string &features, std::string &failure) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeRISCVTargetInfo();
@@ -28,28 +33,33 @@ static std::unique_ptr<llvm::TargetMachine> createPimMachine(std::string &failur
     LLVMInitializeRISCVTargetMC();
     LLVMInitializeRISCVAsmPrinter();
   });
-  llvm::Triple triple(pimTriple);
+  llvm::Triple triple("riscv64-unknown-elf");
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, failure);
   if (!target)
     return nullptr;
   llvm::TargetOptions options;
   options.MCOptions.ABIName = "lp64d";
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, "generic-rv64", pimFeatures, options,
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, "generic-rv64", features, options,
                                                                           llvm::Reloc::Static, llvm::CodeModel::Medium,
                                                                           llvm::CodeGenOptLevel::Aggressive));
 }
 
-PimKernel compilePim(LoweredKernels &lowered, const std::string &kernel, std::string &failure) {
+static PimKernel compile(LoweredKernels &lowered, const std::string &kernel, VectorUnit vector, const char *tune,
+                         std::string &failure) {
   PimKernel code;
-  std::unique_ptr<llvm::TargetMachine> machine = createPimMachine(failure);
+  std::string features = featuresOf(vector);
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(features, failure);
   if (!machine)
     return code;
   llvm::Module &module = *lowered.module;
   module.setDataLayout(machine->createDataLayout());
   module.setTargetTriple(machine->getTargetTriple());
   for (llvm::Function &function : module) {
-    function.addFnAttr("tune-cpu", pimTune);
-    function.addFnAttr("target-features", pimFeatures);
+    function.addFnAttr("tune-cpu", tune);
+    function.addFnAttr("target-features", features);
+    // A register holds vscale times 64 bits; the length is known, so fixed-length vectors need no setting of it.
+    if (unsigned scale = static_cast<unsigned>(vector.bits / 64))
+      function.addFnAttr(llvm::Attribute::getWithVScaleRangeArgs(module.getContext(), scale, scale));
   }
   optimizeModule(module, *machine, Optimization::Freestanding);
   llvm::SmallVector<char, 0> object;
@@ -64,6 +74,15 @@ PimKernel compilePim(LoweredKernels &lowered, const std::string &kernel, std::st
   if (!code.elf.empty())
     code.tasks = lowered.tasks.at(kernel);
   return code;
+}
+
+PimKernel compilePim(LoweredKernels &lowered, const std::string &kernel, std::string &failure, VectorUnit vector) {
+  return compile(lowered, kernel, vector, inOrderTune, failure);
+}
+
+PimKernel compileModelledHost(LoweredKernels &lowered, const std::string &kernel, VectorUnit vector,
+                              std::string &failure) {
+  return compile(lowered, kernel, vector, outOfOrderTune, failure);
 }
 
 } // namespace nearbank::codegen

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RUN: nearbank-opt %s --nearbank-lift-nests --nearbank-lower-nests=target=pim --canonicalize | FileCheck %s --check-prefixes=CHECK,PIM
 // RUN: nearbank-opt %s --nearbank-lift-nests --nearbank-lower-nests=target=host --canonicalize | FileCheck %s --check-prefixes=CHECK,HOST
+// RUN: nearbank-opt %s --nearbank-lift-nests "--nearbank-lower-nests=target=modelled-host vector-bits=256" --canonicalize | FileCheck %s --check-prefixes=CHECK,VECTOR
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
@@ -10,15 +11,30 @@
 #column = affine_map<(i, j) -> (j)>
 #one = affine_map<(i) -> (i)>
 
-// The host calls BLAS; PIM blocks 4 x 4 accumulators in registers: 64/4 * 64/4 tasks.
+// The host calls BLAS. PIM computes blocks of 8 x 4 results, 64/8 * 64/4 tasks, with 4 x 4 of them in registers; it
+// copies a panel of the second input, which is transposed, to scratch memory. With vectors of 8 the tile is 6 x 32.
 // HOST:      func.func private @nearbankGemmF32
 // CHECK:     func.func private @contraction_64x64x32_f32
 // CHECK-SAME:  %[[BEGIN:[a-z0-9]+]]: index, %[[END:[a-z0-9]+]]: index, %{{.*}}: memref<2xi64>
-// PIM-SAME:    nearbank.tasks = 256 : i64
+// PIM-SAME:    nearbank.tasks = 128 : i64
+// PIM:         %[[RESULTS:.*]] = memref.alloca() {{.*}} memref<8x4xf32>
+// PIM:         %[[PANEL:.*]] = memref.alloca() {{.*}} memref<32x4xf32>
 // PIM:         scf.for %{{.*}} = %[[BEGIN]] to %[[END]]
+// PIM:           memref.store %{{.*}}, %[[PANEL]][%[[DEPTH:.*]], %[[COLUMN:.*]]]
+// PIM-COUNT-16:  memref.load %[[RESULTS]]
 // PIM:           scf.for {{.*}} iter_args
-// PIM-COUNT-8:     memref.load
+// PIM-COUNT-4:     memref.load %arg0
+// PIM-COUNT-4:     memref.load %[[PANEL]]
 // PIM-COUNT-16:    arith.mulf
+// PIM-COUNT-16:  memref.store %{{.*}}, %[[RESULTS]]
+// PIM:           memref.store %{{.*}}, %arg2
+// VECTOR-SAME: nearbank.tasks = 12 : i64
+// VECTOR:        %[[RESULTS:.*]] = memref.alloca() {{.*}} memref<12x32xf32>
+// VECTOR-COUNT-24: vector.load %[[RESULTS]]
+// VECTOR:        scf.for {{.*}} iter_args
+// VECTOR-COUNT-6:  vector.broadcast
+// VECTOR-COUNT-4:  vector.load
+// VECTOR-COUNT-24: arith.mulf {{.*}} : vector<8xf32>
 // HOST:        call @nearbankGemmF32
 
 // A row sum keeps its result in a register.

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/LowerContraction.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace nearbank::codegen {
+
+bool isVectorizableContraction(linalg::GenericOp op) {
+  return llvm::all_of(op.getBody()->without_terminator(), [](Operation &inner) {
+    return OpTrait::hasElementwiseMappableTraits(&inner) && inner.getNumResults() == 1 &&
+           isa<FloatType>(inner.getResult(0).getType());
+  });
+}
+
+namespace {
+
+class BlockedContractionEmitter {
+public:
+  BlockedContractionEmitter(OpBuilder &builder, linalg::GenericOp op, NestBody &body, const NestSchedule &schedule)
+      : builder_(builder), op_(op), body_(body), schedule_(schedule), blocks_(*schedule.blocks),
+        ranges_(op.getStaticLoopRanges()), loc_(op.getLoc()), row_(*schedule.rowDim), column_(*schedule.columnDim) {}
+
+  void emit(SmallVector<Value> loops) {
+    allocateScratch();
+    firstRow_ = loops[row_], firstColumn_ = loops[column_];
+    numRows_ = lengthOf(row_, firstRow_, blocks_.rows);
+    numColumns_ = lengthOf(column_, firstColumn_, blocks_.columns);
+    visitBlock(loops, [&](Value i, Value j, SmallVector<Value> point) {
+      Value start = body_.initialOutputs(builder_, loc_, point)[0];
+      if (!start)
+        start = arith::ConstantOp::create(builder_, loc_, builder_.getZeroAttr(resultType()));
+      memref::StoreOp::create(builder_, loc_, start, results_, ValueRange{i, j});
+    });
+    emitOuterReductions(0, loops);
+    visitBlock(loops, [&](Value i, Value j, SmallVector<Value> point) {
+      Value value = memref::LoadOp::create(builder_, loc_, results_, ValueRange{i, j});
+      body_.storeOutput(builder_, loc_, 0, value, point);
+    });
+  }
+
+private:
+  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder_, loc_, value); }
+  Value add(Value a, Value b) { return arith::AddIOp::create(builder_, loc_, a, b); }
+  Value multiply(Value a, int64_t factor) {
+    return factor == 1 ? a : arith::MulIOp::create(builder_, loc_, a, constant(factor)).getResult();
+  }
+
+  Type elementType(unsigned operand) { return cast<MemRefType>(op_->getOperand(operand).getType()).getElementType(); }
+  Type resultType() { return elementType(2); }
+
+  /// Iterations of the block of `dim` that begins at `first`.
+  Value lengthOf(unsigned dim, Value first, int64_t block) {
+    if (ranges_[dim] % block == 0)
+      return constant(block);
+    Value rest = arith::SubIOp::create(builder_, loc_, constant(ranges_[dim]), first);
+    return arith::MinUIOp::create(builder_, loc_, rest, constant(block));
+  }
+
+  void allocateScratch() {
+    auto kernel = op_->getParentOfType<func::FuncOp>();
+    OpBuilder::InsertionGuard guard(builder_);
+    builder_.setInsertionPointToStart(&kernel.getBody().front());
+    // Vectors are aligned to themselves.
+    auto alignment = builder_.getI64IntegerAttr(64);
+    auto allocate = [&](ArrayRef<int64_t> shape, Type element) -> Value {
+      return memref::AllocaOp::create(builder_, loc_, MemRefType::get(shape, element), alignment);
+    };
+    results_ = allocate({blocks_.rows, blocks_.columns}, resultType());
+    panel_ = allocate({blocks_.depth, blocks_.columns}, elementType(1));
+  }
+
+  void loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
+    auto loop = scf::ForOp::create(builder_, loc_, from, to, constant(step));
+    OpBuilder::InsertionGuard guard(builder_);
+    builder_.setInsertionPointToStart(loop.getBody());
+    body(loop.getInductionVar());
+  }
+
+  /// Visits the results of the task; `point` are the loop indices of result (i, j) of the block.
+  void visitBlock(SmallVector<Value> loops, llvm::function_ref<void(Value, Value, SmallVector<Value>)> visit) {
+    loop(constant(0), numRows_, 1, [&](Value i) {
+      loop(constant(0), numColumns_, 1, [&](Value j) {
+        SmallVector<Value> point = loops;
+        point[row_] = add(firstRow_, i);
+        point[column_] = add(firstColumn_, j);
+        visit(i, j, point);
+      });
+    });
+  }
+
+  /// Reduction loops outside of the block: those before the blocked one, then that one in steps.
+  void emitOuterReductions(size_t depth, SmallVector<Value> loops) {
+    unsigned dim = schedule_.reductions[depth];
+    bool isBlocked = depth == blocks_.blockedReduction;
+    int64_t step = isBlocked ? blocks_.blockedLength : 1;
+    loop(constant(0), constant(ranges_[dim]), step, [&](Value first) {
+      SmallVector<Value> inner = loops;
+      inner[dim] = first;
+      if (!isBlocked)
+        return emitOuterReductions(depth + 1, inner);
+      firstDepth_ = first;
+      blockedCount_ = lengthOf(dim, first, blocks_.blockedLength);
+      emitPanel(inner);
+      emitTiles(inner);
+    });
+  }
+
+  /// Visits the reduction points of the block; `depth` is the row of the panel.
+  void visitReductions(SmallVector<Value> loops, llvm::function_ref<void(Value, SmallVector<Value>)> visit) {
+    visitReductionsFrom(blocks_.blockedReduction, loops, {}, {},
+                        [&](Value depth, SmallVector<Value> point, ValueRange) {
+                          visit(depth, point);
+                          return SmallVector<Value>();
+                        });
+  }
+
+  using ReductionFn = llvm::function_ref<SmallVector<Value>(Value, SmallVector<Value>, ValueRange)>;
+  SmallVector<Value> visitReductionsFrom(size_t level, SmallVector<Value> loops, Value depth,
+                                         SmallVector<Value> carried, ReductionFn step) {
+    if (level == schedule_.reductions.size())
+      return step(depth, loops, carried);
+    unsigned dim = schedule_.reductions[level];
+    bool isBlocked = level == blocks_.blockedReduction;
+    Value count = isBlocked ? blockedCount_ : constant(ranges_[dim]);
+    auto loop = scf::ForOp::create(builder_, loc_, constant(0), count, constant(1), carried);
+    OpBuilder::InsertionGuard guard(builder_);
+    builder_.setInsertionPointToStart(loop.getBody());
+    Value i = loop.getInductionVar();
+    loops[dim] = isBlocked ? add(firstDepth_, i) : i;
+    Value position = isBlocked ? i : add(multiply(depth, ranges_[dim]), i);
+    SmallVector<Value> arguments(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
+    SmallVector<Value> next = visitReductionsFrom(level + 1, loops, position, arguments, step);
+    if (!carried.empty())
+      scf::YieldOp::create(builder_, loc_, next);
+    return SmallVector<Value>(loop.getResults().begin(), loop.getResults().end());
+  }
+
+  /// Copies the block of the second input to the panel, rows of which are contiguous along the columns.
+  void emitPanel(SmallVector<Value> loops) {
+    auto copy = [&](Value depth, Value j, SmallVector<Value> point) {
+      point[column_] = add(firstColumn_, j);
+      Value value = body_.load(builder_, loc_, 1, point);
+      memref::StoreOp::create(builder_, loc_, value, panel_, ValueRange{depth, j});
+    };
+    // Along the direction in which the input is contiguous.
+    unsigned innermost = schedule_.reductions.back();
+    if (strideAlong(op_, op_->getOpOperand(1), innermost) == 1)
+      return loop(constant(0), numColumns_, 1, [&](Value j) {
+        visitReductions(loops, [&](Value depth, SmallVector<Value> point) { copy(depth, j, point); });
+      });
+    visitReductions(loops, [&](Value depth, SmallVector<Value> point) {
+      loop(constant(0), numColumns_, 1, [&](Value j) { copy(depth, j, point); });
+    });
+  }
+
+  void emitTiles(SmallVector<Value> loops) {
+    loop(constant(0), numRows_, blocks_.tileRows, [&](Value i) {
+      // Rows beyond the last one repeat it; their results are never stored.
+      SmallVector<Value> rows;
+      for (int64_t r = 0; r < blocks_.tileRows; ++r) {
+        Value row = add(add(firstRow_, i), constant(r));
+        if (ranges_[row_] % blocks_.tileRows != 0 || blocks_.rows % blocks_.tileRows != 0)
+          row = arith::MinUIOp::create(builder_, loc_, row, constant(ranges_[row_] - 1));
+        rows.push_back(row);
+      }
+      loop(constant(0), numColumns_, blocks_.tileColumns(), [&](Value j) { emitTile(loops, i, j, rows); });
+    });
+  }
+
+  /// Position of tile element (row, vector) in the block of results.
+  SmallVector<Value> tilePosition(Value i, Value j, int64_t row, int64_t vector) {
+    return {add(i, constant(row)), add(j, constant(vector * blocks_.vectorLength))};
+  }
+
+  bool isVector() { return blocks_.vectorLength > 1; }
+  Type vectorOf(Type element) { return isVector() ? VectorType::get({blocks_.vectorLength}, element) : element; }
+
+  Value load(Value memory, ValueRange position) {
+    Type element = cast<MemRefType>(memory.getType()).getElementType();
+    if (!isVector())
+      return memref::LoadOp::create(builder_, loc_, memory, position);
+    return vector::LoadOp::create(builder_, loc_, cast<VectorType>(vectorOf(element)), memory, position);
+  }
+
+  void emitTile(SmallVector<Value> loops, Value i, Value j, ArrayRef<Value> rows) {
+    SmallVector<Value> sums;
+    for (int64_t r = 0; r < blocks_.tileRows; ++r)
+      for (int64_t v = 0; v < blocks_.tileVectors; ++v)
+        sums.push_back(load(results_, tilePosition(i, j, r, v)));
+    auto step = [&](Value depth, SmallVector<Value> point, ValueRange carried) {
+      SmallVector<Value> left, right, next;
+      for (Value row : rows) {
+        point[row_] = row;
+        Value value = body_.load(builder_, loc_, 0, point);
+        left.push_back(isVector() ? vector::BroadcastOp::create(builder_, loc_, vectorOf(value.getType()), value)
+                                  : value);
+      }
+      for (int64_t v = 0; v < blocks_.tileVectors; ++v)
+        right.push_back(load(panel_, {depth, add(j, constant(v * blocks_.vectorLength))}));
+      for (int64_t r = 0; r < blocks_.tileRows; ++r)
+        for (int64_t v = 0; v < blocks_.tileVectors; ++v)
+          next.push_back(combine(left[r], right[v], carried[r * blocks_.tileVectors + v], point));
+      return next;
+    };
+    SmallVector<Value> totals = visitReductionsFrom(blocks_.blockedReduction, loops, {}, sums, step);
+    for (int64_t r = 0; r < blocks_.tileRows; ++r)
+      for (int64_t v = 0; v < blocks_.tileVectors; ++v) {
+        Value total = totals[r * blocks_.tileVectors + v];
+        SmallVector<Value> position = tilePosition(i, j, r, v);
+        if (isVector())
+          vector::StoreOp::create(builder_, loc_, total, results_, position);
+        else
+          memref::StoreOp::create(builder_, loc_, total, results_, position);
+      }
+  }
+
+  /// The body of the nest, on vectors where there are any.
+  Value combine(Value left, Value right, Value sum, SmallVector<Value> point) {
+    if (!isVector())
+      return body_.emit(builder_, loc_, {left, right}, sum, point)[0];
+    IRMapping mapping;
+    mapping.map(op_.getBody()->getArguments(), ValueRange{left, right, sum});
+    auto widened = [&](Value value) -> Value {
+      Value mapped = mapping.lookupOrDefault(value);
+      if (isa<VectorType>(mapped.getType()))
+        return mapped;
+      return vector::BroadcastOp::create(builder_, loc_, vectorOf(mapped.getType()), mapped);
+    };
+    for (Operation &inner : op_.getBody()->without_terminator()) {
+      SmallVector<Value> operands = llvm::map_to_vector(inner.getOperands(), widened);
+      OperationState state(loc_, inner.getName(), operands, {vectorOf(inner.getResult(0).getType())}, inner.getAttrs());
+      mapping.map(inner.getResult(0), builder_.create(state)->getResult(0));
+    }
+    return widened(op_.getBody()->getTerminator()->getOperand(0));
+  }
+
+  OpBuilder &builder_;
+  linalg::GenericOp op_;
+  NestBody &body_;
+  const NestSchedule &schedule_;
+  const ContractionBlocks &blocks_;
+  SmallVector<int64_t> ranges_;
+  Location loc_;
+  unsigned row_, column_;
+  Value results_; ///< rows x columns of the block.
+  Value panel_;   ///< depth x columns of the second input.
+  Value firstRow_, firstColumn_, numRows_, numColumns_, firstDepth_, blockedCount_;
+};
+
+} // namespace
+
+void emitBlockedContraction(OpBuilder &builder, linalg::GenericOp op, NestBody &body, const NestSchedule &schedule,
+                            SmallVector<Value> loops) {
+  BlockedContractionEmitter(builder, op, body, schedule).emit(loops);
+}
+
+} // namespace nearbank::codegen

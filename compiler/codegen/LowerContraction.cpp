@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -20,6 +21,9 @@ bool isVectorizableContraction(linalg::GenericOp op) {
 }
 
 namespace {
+
+/// Steps of the reduction between two increments of the pointers.
+constexpr uint64_t unrolledSteps = 4;
 
 class BlockedContractionEmitter {
 public:
@@ -219,6 +223,15 @@ private:
         else
           memref::StoreOp::create(builder_, loc_, total, results_, position);
       }
+    unrollInnermost(totals.front());
+  }
+
+  /// Unrolls the innermost of the loops that compute `total`; what is left over runs in a loop of its own.
+  void unrollInnermost(Value total) {
+    auto loop = total.getDefiningOp<scf::ForOp>();
+    while (auto inner = loop.getBody()->getTerminator()->getOperand(0).getDefiningOp<scf::ForOp>())
+      loop = inner;
+    (void)loopUnrollByFactor(loop, unrolledSteps);
   }
 
   /// The body of the nest, on vectors where there are any.

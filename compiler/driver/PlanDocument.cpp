@@ -104,6 +104,8 @@ static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
           {"modelledHostTime", host ? quantity(host->timeNs, "ns", "simulated") : Json(nullptr)},
           {"modelledHostTimeInterval", intervalJson(host)},
           {"modelledHostDramBytes", host ? quantity(double(host->dramBytes), "B", "simulated") : Json(nullptr)},
+          {"predictedHostTime",
+           decision.predictedHostNs > 0 ? quantity(decision.predictedHostNs, "ns", "predicted") : Json(nullptr)},
           {"predictedPimTime",
            decision.predictedPimNs > 0 ? quantity(decision.predictedPimNs, "ns", "predicted") : Json(nullptr)},
           {"facts", factsJson(kernel.facts)},

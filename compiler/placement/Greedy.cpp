@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// greedy: each nest for itself to the side of less time, PL-3 predicted against host measured.
+// greedy: each nest for itself to the side of less time, PL-3 predicted against the host: PL-9 predicted, or measured.
 
 #include "compiler/placement/PimTimeModel.h"
 #include "compiler/placement/Policy.h"
@@ -12,8 +12,9 @@ namespace nearbank::placement {
 
 void placeGreedy(const NestView &nest, NestDecision &decision) {
   PimTimePrediction prediction = predictPimTime(nest.kernel.facts, nest.profile, nest.machine);
-  double hostNs = nest.profile.allThreadsNs;
-  // PL-4 (docs/model.md): predicted PIM time with launch and return <= measured host time.
+  HostTime host = hostTimeOf(nest);
+  double hostNs = host.ns;
+  // PL-4 (docs/model.md): predicted PIM time with launch and return <= host time.
   EquationRecord equation;
   equation.id = "PL-4";
   equation.text = "predicted PIM time with launch and return <= host time of all threads";
@@ -21,18 +22,19 @@ void placeGreedy(const NestView &nest, NestDecision &decision) {
       {"predictedPimTime", prediction.kernelNs, "ns", "machine file"},
       {"coherence.launchNs", nest.machine.coherence.launchNs, "ns", "machine file"},
       {"coherence.returnNs", nest.machine.coherence.returnNs, "ns", "machine file"},
-      {"allThreadsTime", hostNs, "ns", "host profile"},
+      {host.name, hostNs, "ns", host.provenance},
   };
   equation.value = prediction.totalNs;
   equation.threshold = hostNs;
   evaluate(equation, true);
-  equation.ratio = NAN; // Predicted over measured is no ratio to use.
+  if (nest.host == nullptr)
+    equation.ratio = NAN; // Predicted over measured is no ratio to use.
   bool isFaster = equation.isPassed;
   decision.equations.push_back(equation);
   decision.site = isFaster ? Site::Pim : Site::Host;
   decision.reason =
-      fmt::format("predicted PIM time {} ns (launch and return included) is {} measured host time {} ns",
-                  shortNumber(prediction.totalNs), isFaster ? "at or below" : "above", shortNumber(hostNs));
+      fmt::format("predicted PIM time {} ns (launch and return included) is {} {} host time {} ns",
+                  shortNumber(prediction.totalNs), isFaster ? "at or below" : "above", host.kind, shortNumber(hostNs));
   if (isFaster)
     decision.flip = fmt::format("a host time below {} ns, or PIM slower by {} ns", shortNumber(prediction.totalNs),
                                 shortNumber(hostNs - prediction.totalNs));

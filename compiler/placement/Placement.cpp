@@ -2,6 +2,7 @@
 
 #include "compiler/placement/Placement.h"
 
+#include "compiler/placement/HostTimeModel.h"
 #include "compiler/placement/PimTimeModel.h"
 #include "compiler/placement/Policy.h"
 #include "compiler/placement/Selectors.h"
@@ -66,6 +67,25 @@ EquationRecord predictionRecord(const NestView &nest, const PimTimePrediction &p
   return record;
 }
 
+EquationRecord hostRecord(const HostTimePrediction &prediction, const MachineConfig &host) {
+  EquationRecord record;
+  record.id = "PL-9";
+  record.text = "predicted time on the modelled host";
+  record.inputs = {{"computeCycles", prediction.computeCycles, "cycles", "MLIR"},
+                   {"stallCycles", prediction.stallCycles, "cycles", "host profile"},
+                   {"coresUsed", prediction.coresUsed, "cores", "MLIR"},
+                   {"imbalance", prediction.imbalance, "ratio", "MLIR"},
+                   {"lanes", prediction.lanes, "elements", "machine file"},
+                   {"core.clockGHz", host.core.clockGHz, "GHz", "machine file"},
+                   {"hostDramBytes", prediction.dramBytes, "B", "MLIR"},
+                   {"bandwidth", double(host.dram.vaults) * host.dram.vaultBandwidthGBs, "GB/s", "machine file"},
+                   {"threads.forkNs", host.threads.forkNs, "ns", "machine file"},
+                   {"threads.joinNs", host.threads.joinNs, "ns", "machine file"}};
+  record.value = prediction.timeNs;
+  record.threshold = record.margin = record.ratio = NAN; // It decides nothing by itself.
+  return record;
+}
+
 /// Decides what no policy is asked about: nests without PIM code, the user's wishes, and what is no candidate.
 /// @return whether the nest is decided
 bool settle(const PolicyEntry &entry, const NestView &nest, const NestWish &wish, const std::string &pimFailure,
@@ -110,6 +130,11 @@ void complete(const NestView &nest, NestDecision &decision) {
   decision.predictedPimNs = prediction.kernelNs;
   decision.predictedPimTotalNs = prediction.totalNs;
   decision.equations.push_back(predictionRecord(nest, prediction));
+  if (nest.host == nullptr)
+    return;
+  HostTimePrediction host = predictHostTime(nest.kernel.facts, nest.profile, *nest.host);
+  decision.predictedHostNs = host.timeNs;
+  decision.equations.push_back(hostRecord(host, *nest.host));
 }
 
 /// One view per nest, with the sums over the timed program that they share.
@@ -131,7 +156,7 @@ std::vector<NestView> viewNests(const PlacementInput &input) {
   std::vector<NestView> views;
   for (const NestInstance &nest : program.nests)
     views.push_back({nest, program.kernels[nest.kernel], profileOf(nest), input.machine,
-                     std::max(1.0, executions[nest.kernel]), hostNs, instructions});
+                     std::max(1.0, executions[nest.kernel]), hostNs, instructions, input.host});
   return views;
 }
 
@@ -149,6 +174,13 @@ const char *nameOf(Status status) {
     return "Failed";
   }
   return "";
+}
+
+HostTime hostTimeOf(const NestView &nest) {
+  if (nest.host == nullptr)
+    return {nest.profile.allThreadsNs, "measured", "allThreadsTime", "host profile"};
+  return {predictHostTime(nest.kernel.facts, nest.profile, *nest.host).timeNs, "predicted", "predictedHostTime",
+          "machine file"};
 }
 
 std::string shortNumber(double value) {

@@ -53,6 +53,7 @@ struct NestDecision {
   std::vector<EquationRecord> equations;
   double predictedPimNs = 0;      ///< PL-3 without launch and return; 0 when the nest has no profile.
   double predictedPimTotalNs = 0; ///< PL-3 with launch and return.
+  double predictedHostNs = 0;     ///< PL-9; 0 without profile or modelled host.
 };
 
 struct PlacementInput {

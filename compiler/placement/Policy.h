@@ -16,10 +16,20 @@ struct NestView {
   const NestKernel &kernel;
   const profile::NestProfile &profile; ///< Empty key when there is none.
   const MachineConfig &machine;
-  double executions = 1;          ///< Instances of the same kernel in the timed program.
-  double programHostNs = 0;       ///< Measured host time of all timed nests.
-  double programInstructions = 0; ///< CM-4 instructions of all timed nests.
+  double executions = 1;               ///< Instances of the same kernel in the timed program.
+  double programHostNs = 0;            ///< Measured host time of all timed nests.
+  double programInstructions = 0;      ///< CM-4 instructions of all timed nests.
+  const MachineConfig *host = nullptr; ///< Modelled host; null when the measured times of this host count.
 };
+
+/// What a nest takes on the host, as far as a policy may know: PL-9 for a modelled host, else measured.
+struct HostTime {
+  double ns = 0;
+  const char *kind;       ///< "predicted" or "measured".
+  const char *name;       ///< "predictedHostTime" or "allThreadsTime".
+  const char *provenance; ///< "machine file" or "host profile".
+};
+HostTime hostTimeOf(const NestView &nest);
 
 /// Decides one nest that is a candidate and has PIM code. Sets site, reason, suggestion, flip and equations.
 using Policy = void (*)(const NestView &nest, NestDecision &decision);

@@ -77,7 +77,8 @@ TEST_F(HostTimeModelTest, ModelledHostReplacesMeasuredTimes) {
     EXPECT_DOUBLE_EQ(result.decisions[1].predictedHostNs, predict(1).timeNs) << policy;
     EXPECT_EQ(equation(result.decisions[1], "PL-9").value, predict(1).timeNs) << policy;
   }
-  const EquationRecord &record = equation(runOnModelled("min-cut").decisions[1], "PL-5");
+  PlacementResult cut = runOnModelled("min-cut");
+  const EquationRecord &record = equation(cut.decisions[1], "PL-5");
   EXPECT_EQ(record.inputs[0].name, "predictedHostTime");
   // two-stage looks at the profile of this host only.
   EXPECT_EQ(runOnModelled("two-stage").sites(), run("two-stage").sites());

@@ -51,9 +51,13 @@ void TracingCore::run(size_t blockLimit) {
   ++timed->executions;
   enter(timed);
   op = timed->ops;
+  // What the host computed since the last run is none of the guest's business, and the other way round.
+  uint32_t ignored = 0;
+  takeHostFlags(ignored);
   setHostRounding(roundingMode);
   interpret(*this);
   takeHostFlags(softFlags);
+  setHostRounding(0);
 }
 
 char *TracingCore::access(uint64_t address, unsigned bytes, bool isStore, unsigned index) {

@@ -1,89 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the runtime's buffers and operands into guest memory, and the machine's statistics into a timing.
 #include "sim/system/NmcDevice.h"
 
-#include "sim/system/SampledLaunch.h"
-
-#include <algorithm>
+#include "sim/system/DeviceLaunch.h"
 
 namespace nearbank::sim {
 
-namespace {
-
-constexpr std::array<const char *, numInstructionClasses> instructionClassCounters = {
-    "intAluInstructions",   "intMulDivInstructions",  "branchInstructions",   "loadInstructions",
-    "storeInstructions",    "floatAddInstructions",   "floatMulInstructions", "floatFmaInstructions",
-    "floatDivInstructions", "floatOtherInstructions", "otherInstructions"};
-
-PimTiming timingOf(const NmcLaunchStats &stats) {
-  PimTiming timing;
-  timing.timeNs = stats.timeNs;
-  timing.instructions = stats.instructions;
-  timing.coreCycles = stats.coreCycles;
-  timing.dramBytes = stats.dramBytes;
-  timing.l1dAccesses = stats.l1dAccesses;
-  timing.l1dMisses = stats.l1dMisses;
-  timing.coresUsed = stats.coresUsed;
-  timing.counters.reserve(numInstructionClasses + 10);
-  for (size_t i = 0; i < numInstructionClasses; ++i)
-    timing.counters.emplace_back(instructionClassCounters[i], static_cast<double>(stats.instructionsByClass[i]));
-  auto count = [&](const char *name, double value) { timing.counters.emplace_back(name, value); };
-  count("l1iMisses", stats.l1iMisses);
-  count("writebacks", stats.writebacks);
-  count("dramReads", stats.dramReads);
-  count("dramWrites", stats.dramWrites);
-  count("rowHits", stats.rowHits);
-  count("rowMisses", stats.rowMisses);
-  count("rowConflicts", stats.rowConflicts);
-  count("memoryStallCycles", stats.memoryStallCycles);
-  count("vaultBusyShare", stats.vaultBusyShare);
-  return timing;
-}
-
-} // namespace
-
-namespace {
-
-/// Guest memory and operand pointers of a launch.
-struct GuestOperands {
-  std::vector<GuestRegion> regions;
-  std::vector<uint64_t> addresses;
-
-  GuestOperands(std::span<const PimDevice::BoundBuffer> buffers, std::span<const NestOperand> operands) {
-    std::vector<uint32_t> used;
-    for (const NestOperand &operand : operands) {
-      used.push_back(operand.buffer);
-      addresses.push_back(buffers[operand.buffer].guestBase + operand.byteOffset);
-    }
-    // Guest addresses follow buffer order.
-    std::sort(used.begin(), used.end());
-    used.erase(std::unique(used.begin(), used.end()), used.end());
-    for (uint32_t buffer : used)
-      regions.push_back(
-          {buffers[buffer].guestBase, buffers[buffer].host, buffers[buffer].bytes, buffers[buffer].isWritable});
-  }
-};
-
-} // namespace
-
 PimTiming NmcDevice::execute(const PimKernel &kernel, std::span<const BoundBuffer> buffers,
                              std::span<const NestOperand> operands, KernelStatus &status) {
-  GuestOperands guest(buffers, operands);
-  NmcLaunchStats stats = machine_.launch({kernel.elf, guest.regions, guest.addresses, kernel.tasks});
-  status = stats.status;
-  return timingOf(stats);
+  return executeOn(machine_, kernel, buffers, operands, status);
 }
 
 PimTiming NmcDevice::estimate(const PimKernel &kernel, std::span<const BoundBuffer> buffers,
                               std::span<const NestOperand> operands) {
-  GuestOperands guest(buffers, operands);
-  SampledTiming sampled = launchSampled(machine_, {kernel.elf, guest.regions, guest.addresses, kernel.tasks});
-  PimTiming timing = timingOf(sampled.stats);
-  timing.isSampled = !sampled.isExact;
-  timing.lowNs = sampled.lowNs;
-  timing.highNs = sampled.highNs;
-  timing.counters.emplace_back("sampledShare", sampled.sampledShare);
-  return timing;
+  return estimateOn(machine_, kernel, buffers, operands);
 }
 
 } // namespace nearbank::sim

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches on a modelled host: builds the guest's address space, and lets the cores go on in order of time.
+#include "sim/system/HostMachine.h"
+
+#include "runtime/Error.h"
+#include "sim/core/Interpreter.h"
+#include "sim/core/OutOfOrderCore.h"
+#include "sim/system/ElfImage.h"
+#include "sim/system/TrapReport.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <list>
+
+namespace nearbank::sim {
+namespace {
+
+/// The machine's own guest ranges lie above every kernel and region.
+constexpr uint64_t tableBase = uint64_t{1} << 40, statusBase = tableBase + (uint64_t{1} << 36),
+                   stackBase = uint64_t{1} << 41;
+/// Return address of a kernel; nothing is mapped there.
+constexpr uint64_t haltPc = (uint64_t{1} << 62) - 4096;
+/// Each core's status words have a line of their own.
+constexpr uint64_t statusStride = 256;
+/// Kernels whose decoded text is kept: more than the distinct nests of one model.
+constexpr size_t maxLoadedKernels = 128;
+
+struct LoadedKernel {
+  std::vector<std::byte> elf; ///< Empty when the kernel has data and must be loaded anew.
+  ElfImage image;
+  std::unique_ptr<Translation> translation;
+  std::unique_ptr<PlanTable> plans;
+};
+
+MachineConfig checked(const MachineConfig &config) {
+  const OutOfOrderConfig &w = config.outOfOrder;
+  bool hasCores = config.core.count > 0 && config.core.clockGHz > 0 && config.core.stackKiB > 0 && config.l2;
+  bool hasWindow = std::min({w.dispatchWidth, w.retireWidth, w.robEntries, w.loadQueueEntries, w.storeQueueEntries,
+                             w.outstandingMisses, w.intPorts, w.intMulPorts, w.branchPorts, w.fpPorts, w.fpAddPorts,
+                             w.fpMulPorts, w.memoryPorts, w.loadPorts, w.storePorts}) > 0;
+  if (!hasCores || !hasWindow)
+    throw UserError({.code = "NB0112",
+                     .title = "machine has no usable cores",
+                     .where = config.file.empty() ? config.name : config.file,
+                     .expected = "a host: positive core count, clock and stack, a second-level cache, and at least one "
+                                 "port and entry of every kind",
+                     .actual = fmt::format("kind {}, {} cores, {} GHz, {} KiB of stack, window of {}", config.kind,
+                                           config.core.count, config.core.clockGHz, config.core.stackKiB, w.robEntries),
+                     .fix = "name a machine of kind host, or mend the machine file"});
+  return config;
+}
+
+} // namespace
+
+struct HostMachine::Impl {
+  Impl(const MachineConfig &machine, Start start);
+  NmcLaunchStats launch(const NmcLaunch &launch);
+  LoadedKernel &load(std::span<const std::byte> elf);
+  void warm(const NmcLaunch &launch, const std::vector<size_t> &coreIds);
+  /// Runs all active cores to their ends, always the one whose next access comes first.
+  void simulate(const GuestMemory &memory);
+  NmcLaunchStats report(LoadedKernel &kernel) const;
+
+  MachineConfig config;
+  Start start;
+  LatencyTable latency; ///< For the translation, whose in-order timing is not used.
+  HostMemory memory;
+  std::vector<std::unique_ptr<TracingCore>> functional; ///< By core.
+  std::vector<std::unique_ptr<OutOfOrderCore>> cores;
+  std::vector<size_t> activeIds;
+  std::list<LoadedKernel> kernels; ///< Recently launched, latest first.
+  std::vector<std::vector<char>> stacks;
+  std::vector<char> statuses;
+  uint64_t line, stackBytes;
+};
+
+HostMachine::Impl::Impl(const MachineConfig &machine, Start startState)
+    : config(checked(machine)), start(startState), latency(config.core, config.l1d), memory(config) {
+  line = static_cast<uint64_t>(config.l1d.lineBytes);
+  stackBytes = (static_cast<uint64_t>(config.core.stackKiB) * 1024 + line - 1) / line * line;
+  auto numCores = static_cast<size_t>(config.core.count);
+  // The functional cores' own caches time nothing.
+  CacheConfig least{.sizeBytes = 64, .ways = 1, .lineBytes = 64, .hitCycles = 1};
+  CoreParameters parameters{least, least, std::nullopt, config.dram};
+  for (size_t i = 0; i < numCores; ++i)
+    functional.push_back(std::make_unique<TracingCore>(parameters));
+  cores.resize(numCores);
+  stacks.resize(numCores);
+  statuses.resize(numCores * statusStride);
+}
+
+LoadedKernel &HostMachine::Impl::load(std::span<const std::byte> elf) {
+  for (auto kernel = kernels.begin(); kernel != kernels.end(); ++kernel)
+    if (kernel->elf.size() == elf.size() && std::memcmp(kernel->elf.data(), elf.data(), elf.size()) == 0) {
+      kernels.splice(kernels.begin(), kernels, kernel);
+      return kernels.front();
+    }
+  LoadedKernel kernel;
+  kernel.image = loadElf(elf, line);
+  std::vector<TextSegment> text;
+  bool hasData = false;
+  for (const ElfSegment &segment : kernel.image.segments) {
+    if (segment.isExecutable)
+      text.push_back({segment.guestBase, std::span<const std::byte>(segment.bytes)});
+    hasData |= segment.isWritable;
+  }
+  kernel.translation = std::make_unique<Translation>(text, latency, tracingHandlers());
+  kernel.plans = std::make_unique<PlanTable>(config);
+  // Data must be fresh at each launch: such a kernel matches no later one.
+  if (!hasData)
+    kernel.elf.assign(elf.begin(), elf.end());
+  if (kernels.size() >= maxLoadedKernels)
+    kernels.pop_back();
+  kernels.push_front(std::move(kernel));
+  return kernels.front();
+}
+
+void HostMachine::Impl::warm(const NmcLaunch &launch, const std::vector<size_t> &coreIds) {
+  // Each last-level cache has seen the share of every operand that its cores work on; which share that is, only the
+  // kernel knows: contiguous blocks, as tasks are split.
+  auto sharedBy = static_cast<size_t>(std::max<int64_t>(1, config.l3SharedBy));
+  size_t numCaches = std::max<size_t>(1, cores.size() / sharedBy);
+  size_t usedCaches = std::min(numCaches, coreIds.back() / sharedBy + 1);
+  for (const GuestRegion &region : launch.regions)
+    for (uint64_t offset = 0; offset < region.bytes; offset += line)
+      memory.warm(static_cast<int64_t>(static_cast<__int128>(offset) * static_cast<__int128>(usedCaches) /
+                                       static_cast<__int128>(region.bytes)) *
+                      static_cast<int64_t>(sharedBy),
+                  region.guestBase + offset);
+}
+
+void HostMachine::Impl::simulate(const GuestMemory &guest) {
+  GuestFloatEnvironment environment;
+  std::vector<int64_t> next(activeIds.size(), 0);
+  int64_t forgotten = 0;
+  constexpr int64_t forgetPs = 4'000'000; // requests of one core may leave out of order by about this much
+  double periodPs = 1000 / config.core.clockGHz;
+  for (;;) {
+    size_t first = 0;
+    int64_t horizon = OutOfOrderCore::ended;
+    for (size_t i = 1; i < next.size(); ++i) {
+      if (next[i] < next[first]) {
+        horizon = next[first];
+        first = i;
+      } else {
+        horizon = std::min(horizon, next[i]);
+      }
+    }
+    if (next[first] == OutOfOrderCore::ended)
+      return;
+    auto ps = static_cast<int64_t>(static_cast<double>(next[first]) * periodPs);
+    if (ps > forgotten + 2 * forgetPs)
+      memory.advance(forgotten = ps - forgetPs);
+    size_t id = activeIds[first];
+    next[first] = cores[id]->run(horizon);
+    if (functional[id]->state == CoreState::Trapped)
+      throwTrap(functional[id]->lastTrap(), id, guest);
+  }
+}
+
+NmcLaunchStats HostMachine::Impl::launch(const NmcLaunch &launch) {
+  activeIds.clear();
+  if (launch.tasks <= 0)
+    return {};
+
+  LoadedKernel &kernel = load(launch.elf);
+  GuestMemory guest;
+  for (ElfSegment &segment : kernel.image.segments)
+    guest.add(segment.guestBase, segment.bytes.data(), segment.bytes.size(), segment.isWritable,
+              "segment of the kernel");
+  for (const GuestRegion &region : launch.regions)
+    if (region.bytes != 0)
+      guest.add(region.guestBase, region.hostBase, region.bytes, region.isWritable, "operand buffer");
+
+  auto numCores = static_cast<uint64_t>(config.core.count);
+  auto roundUp = [](uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; };
+  std::vector<uint64_t> table(roundUp(std::max<uint64_t>(1, launch.operandAddresses.size() * 8), line) / 8);
+  std::copy(launch.operandAddresses.begin(), launch.operandAddresses.end(), table.begin());
+  guest.add(tableBase, table.data(), table.size() * 8, false, "operand table");
+  std::fill(statuses.begin(), statuses.end(), 0);
+  guest.add(statusBase, statuses.data(), statuses.size(), true, "status words");
+  // An unmapped guard follows each stack; its odd size spreads the stacks over the channels.
+  uint64_t stackStride = stackBytes + 4096 + roundUp(static_cast<uint64_t>(config.dram.interleaveBytes), line);
+
+  struct Block {
+    int64_t begin, end;
+  };
+  std::vector<Block> blocks;
+  for (uint64_t c = 0; c < numCores; ++c) {
+    auto split = [&](uint64_t i) {
+      return static_cast<int64_t>(static_cast<__int128>(i) * launch.tasks / static_cast<__int128>(numCores));
+    };
+    int64_t end = split(c + 1), begin = std::min(end, split(c) + launch.firstTaskOfCore);
+    if (launch.tasksOfCore > 0)
+      end = std::min(end, begin + launch.tasksOfCore);
+    if (begin == end)
+      continue;
+    stacks[c].assign(stackBytes, 0);
+    guest.add(stackBase + c * stackStride, stacks[c].data(), stackBytes, true, "stack");
+    activeIds.push_back(c);
+    blocks.push_back({begin, end});
+  }
+  if (activeIds.empty())
+    return {};
+
+  memory.reset();
+  if (start == Start::Warm)
+    warm(launch, activeIds);
+  int64_t startCycle =
+      activeIds.size() > 1 ? static_cast<int64_t>(std::ceil(config.threads.forkNs * config.core.clockGHz)) : 0; // HM-9
+  for (size_t i = 0; i < activeIds.size(); ++i) {
+    size_t c = activeIds[i];
+    TracingCore &core = *functional[c];
+    core.start(*kernel.translation, guest, kernel.image.entry, haltPc);
+    if (core.state == CoreState::Trapped)
+      throwTrap(core.lastTrap(), c, guest);
+    core.registers[1] = haltPc;
+    core.registers[2] = stackBase + c * stackStride + stackBytes;
+    // Thread-local data of the C library (errno) is a few bytes; it lies at the far end of the stack.
+    core.registers[4] = stackBase + c * stackStride;
+    core.registers[10] = tableBase;
+    core.registers[11] = static_cast<uint64_t>(blocks[i].begin);
+    core.registers[12] = static_cast<uint64_t>(blocks[i].end);
+    core.registers[13] = statusBase + c * statusStride;
+    if (!cores[c])
+      cores[c] = std::make_unique<OutOfOrderCore>(config, static_cast<int64_t>(c), memory);
+    cores[c]->start(core, *kernel.plans, kernel.translation->textBytes(), startCycle);
+  }
+  simulate(guest);
+  return report(kernel);
+}
+
+NmcLaunchStats HostMachine::Impl::report(LoadedKernel &kernel) const {
+  NmcLaunchStats stats;
+  stats.coresUsed = static_cast<int64_t>(activeIds.size());
+  kernel.translation->collectCounts(stats);
+  int64_t end = 0;
+  for (size_t id : activeIds) {
+    const OutOfOrderStats &s = cores[id]->stats();
+    end = std::max(end, cores[id]->endCycle());
+    stats.l1dMisses += s.l1dMisses;
+    stats.l1iMisses += s.l1iMisses;
+    stats.l2Accesses += s.l2Accesses;
+    stats.l2Misses += s.l2Misses;
+    stats.writebacks += s.writebacks;
+    stats.mispredictions += s.mispredictions;
+    stats.memoryStallCycles += s.stallCycles;
+  }
+  double joinNs = activeIds.size() > 1 ? config.threads.joinNs : 0; // HM-9
+  stats.coreCycles = static_cast<uint64_t>(end + static_cast<int64_t>(std::ceil(joinNs * config.core.clockGHz)));
+  stats.timeNs = static_cast<double>(stats.coreCycles) / config.core.clockGHz;
+  HostMemoryStats shared = memory.stats();
+  stats.l3Accesses = shared.l3Accesses, stats.l3Misses = shared.l3Misses;
+  stats.dramReads = shared.reads, stats.dramWrites = shared.writes;
+  stats.dramBytes = (shared.reads + shared.writes) * line;
+  stats.rowHits = shared.rowHits, stats.rowMisses = shared.rowMisses, stats.rowConflicts = shared.rowConflicts;
+  if (stats.timeNs > 0)
+    stats.vaultBusyShare = shared.busBusyPs / 1000 / static_cast<double>(config.dram.vaults) / stats.timeNs;
+  for (size_t id : activeIds) {
+    KernelStatus status;
+    std::memcpy(&status, statuses.data() + id * statusStride, sizeof status);
+    if (status.code != 0) {
+      stats.status = status;
+      break;
+    }
+  }
+  return stats;
+}
+
+HostMachine::HostMachine(const MachineConfig &config, Start start) : impl_(std::make_unique<Impl>(config, start)) {}
+HostMachine::~HostMachine() = default;
+NmcLaunchStats HostMachine::launch(const NmcLaunch &launch) { return impl_->launch(launch); }
+int64_t HostMachine::numCores() const { return impl_->config.core.count; }
+int64_t HostMachine::l1dLines() const { return impl_->config.l1d.sizeBytes / impl_->config.l1d.lineBytes; }
+
+} // namespace nearbank::sim

@@ -327,8 +327,9 @@ struct Reader {
     if (machine.core.count % machine.l3SharedBy != 0)
       failValue("l3.sharedBy", fmt::format("l3.sharedBy to divide core.count ({})", machine.core.count),
                 "let each last-level cache serve as many cores");
-    // What the window model keeps tables for.
-    constexpr int64_t mostEntries = 4096, mostPorts = 64;
+    // What the window and channel models keep tables for.
+    constexpr int64_t mostEntries = 4096, mostPorts = 64, mostTicks = 64;
+    checkAtMost("dram.nFAW", mostTicks);
     for (const char *path :
          {"core.robEntries", "core.loadQueueEntries", "core.storeQueueEntries", "core.outstandingMisses"})
       checkAtMost(path, mostEntries);

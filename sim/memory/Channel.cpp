@@ -14,21 +14,11 @@ namespace nearbank::sim {
 
 TickMap::TickMap() : words_(windowTicks / 64) {}
 
-uint64_t TickMap::wordAt(int64_t word) const {
-  auto numWords = static_cast<int64_t>(words_.size());
-  bool isInside = word >= firstWord_ && word < firstWord_ + numWords;
-  return isInside ? words_[static_cast<size_t>(word & (numWords - 1))] : 0;
-}
-
 int64_t TickMap::firstFree(int64_t tick, int64_t count) const {
   for (;;) {
-    int64_t word = tick >> 6, bit = tick & 63;
-    if (word >= firstWord_ + static_cast<int64_t>(words_.size()))
+    if (tick >> 6 >= firstWord_ + static_cast<int64_t>(words_.size()))
       return tick;
-    // Sixty-four ticks from `tick` on.
-    uint64_t taken = wordAt(word) >> bit;
-    if (bit != 0)
-      taken |= wordAt(word + 1) << (64 - bit);
+    uint64_t taken = bitsFrom(tick);
     int64_t run = taken == 0 ? 64 : std::countr_zero(taken);
     if (run >= count)
       return tick;
@@ -66,15 +56,6 @@ void TickMap::reset() {
   firstWord_ = 0;
 }
 
-void Channel::Recent::insert(int64_t tick) {
-  if (tick <= ticks.front())
-    return;
-  size_t i = 0;
-  for (; i + 1 < ticks.size() && ticks[i + 1] < tick; ++i)
-    ticks[i] = ticks[i + 1];
-  ticks[i] = tick;
-}
-
 Channel::Channel(const DramConfig &config, int64_t lineBytes)
     : tCkPs_(std::llround(config.tCkNs * 1000)), burst_(1), config_(config),
       banksPerGroup_(config.bankGroups > 0 ? config.banksPerVault / config.bankGroups : 0), linesPerRow_(1) {
@@ -104,16 +85,12 @@ Channel::Channel(const DramConfig &config, int64_t lineBytes)
 
 void Channel::reset() {
   std::fill(banks_.begin(), banks_.end(), Bank{});
-  for (Group &group : groups_) {
-    group.columns.ticks.fill(never);
-    group.activates.ticks.fill(never);
-    group.readAfter = never;
-  }
-  for (Rank &rank : ranks_) {
-    rank.activates.ticks.fill(never);
-    rank.busForReads.reset();
-    rank.busForWrites.reset();
-  }
+  for (Group &group : groups_)
+    for (TickMap *map : {&group.forReads, &group.forWrites, &group.forActivates})
+      map->reset();
+  for (Rank &rank : ranks_)
+    for (TickMap *map : {&rank.activates, &rank.forActivates, &rank.busForReads, &rank.busForWrites})
+      map->reset();
   writes_.clear();
   lastData_ = 0;
   stats_ = {};
@@ -127,8 +104,12 @@ ChannelLocation Channel::locate(uint64_t index) const {
   uint64_t bank = index & (inGroup - 1);
   index >>= std::countr_zero(inGroup);
   uint64_t rank = index & (ranks - 1), row = index >> std::countr_zero(ranks);
-  bank = (bank ^ row) & (inGroup - 1);
-  rank = (rank ^ (row >> std::countr_zero(inGroup))) & (ranks - 1);
+  // All row bits take part, so that buffers at any power-of-two distance spread.
+  uint64_t folded = 0, bits = static_cast<uint64_t>(std::countr_zero(inGroup * ranks));
+  for (uint64_t left = row; left != 0 && bits != 0; left >>= bits)
+    folded ^= left;
+  bank = (bank ^ folded) & (inGroup - 1);
+  rank = (rank ^ (folded >> std::countr_zero(inGroup))) & (ranks - 1);
   return {static_cast<int64_t>(rank), static_cast<int64_t>(group), static_cast<int64_t>(group * inGroup + bank),
           static_cast<int64_t>(row)};
 }
@@ -145,24 +126,32 @@ int64_t Channel::afterRefresh(int64_t rank, int64_t tick) const {
   return std::max(tick, latestRefresh(rank, tick) + config_.nRFC);
 }
 
+bool Channel::isWithinFour(const TickMap &activates, int64_t tick) const {
+  // Distances to the nearest four before and after: any five in a row must span nFAW.
+  int64_t before[5] = {0}, after[5] = {0}, numBefore = 0, numAfter = 0;
+  for (uint64_t bits = activates.bitsFrom(tick - 64); bits != 0 && numBefore < 4;) {
+    int64_t zeros = std::countl_zero(bits);
+    before[++numBefore] = zeros + 1;
+    bits &= ~(uint64_t{1} << (63 - zeros));
+  }
+  for (uint64_t bits = activates.bitsFrom(tick); bits != 0 && numAfter < 4; bits &= bits - 1)
+    after[++numAfter] = std::countr_zero(bits);
+  for (int64_t i = std::max<int64_t>(0, 4 - numAfter); i <= numBefore; ++i)
+    if (before[i] + after[4 - i] < config_.nFAW)
+      return true;
+  return false;
+}
+
 int64_t Channel::firstActivate(const ChannelLocation &where, int64_t tick) const {
-  const Recent &rank = ranks_[static_cast<size_t>(where.rank)].activates;
-  const Recent &group = groups_[static_cast<size_t>(where.rank * config_.bankGroups + where.group)].activates;
+  const Rank &rank = ranks_[static_cast<size_t>(where.rank)];
+  const Group &group = groups_[static_cast<size_t>(where.rank * config_.bankGroups + where.group)];
   for (;;) {
     int64_t start = tick;
     tick = afterRefresh(where.rank, tick);
-    for (int64_t other : rank.ticks)
-      if (std::abs(other - tick) < config_.nRRD)
-        tick = other + config_.nRRD;
-    if (config_.bankGroups > 1)
-      for (int64_t other : group.ticks)
-        if (std::abs(other - tick) < config_.nRRDL)
-          tick = other + config_.nRRDL;
-    // Any five activates span at least nFAW: with four neighbours of the sorted list, wherever this one falls.
-    for (size_t i = 0; i + 3 < rank.ticks.size(); ++i)
-      if (rank.ticks[i] > tick - config_.nFAW && rank.ticks[i + 3] < tick + config_.nFAW &&
-          std::max(rank.ticks[i + 3], tick) - std::min(rank.ticks[i], tick) < config_.nFAW)
-        tick = rank.ticks[i] + config_.nFAW;
+    tick = rank.forActivates.firstFree(tick, 1);
+    tick = group.forActivates.firstFree(tick, 1);
+    if (isWithinFour(rank.activates, tick))
+      ++tick;
     if (tick == start)
       return tick;
   }
@@ -187,8 +176,10 @@ int64_t Channel::place(int64_t arrivalTick, const ChannelLocation &where, bool i
   auto open = [&](int64_t tick) {
     tick = firstActivate(where, std::max(tick, bank.nextActivate));
     note(DramCommand::Activate, where, tick);
-    rank.activates.insert(tick);
-    group.activates.insert(tick);
+    rank.activates.take(tick, tick + 1);
+    rank.forActivates.take(tick - t.nRRD + 1, tick + t.nRRD);
+    if (t.bankGroups > 1)
+      group.forActivates.take(tick - t.nRRDL + 1, tick + t.nRRDL);
     bank.openRow = where.row;
     bank.activateTick = tick;
     bank.nextActivate = tick + t.nRAS + t.nRP;
@@ -210,6 +201,7 @@ int64_t Channel::place(int64_t arrivalTick, const ChannelLocation &where, bool i
 
   int64_t latency = isWrite ? t.nCWL : t.nCL;
   const TickMap &bus = isWrite ? rank.busForWrites : rank.busForReads;
+  const TickMap &forColumns = isWrite ? group.forWrites : group.forReads;
   for (;;) {
     int64_t start = tick;
     tick = afterRefresh(where.rank, tick);
@@ -217,34 +209,34 @@ int64_t Channel::place(int64_t arrivalTick, const ChannelLocation &where, bool i
       open(tick);
       tick = bank.activateTick + t.nRCD;
     }
-    if (!isWrite)
-      tick = std::max(tick, group.readAfter);
-    if (t.bankGroups > 1)
-      for (int64_t other : group.columns.ticks)
-        if (std::abs(other - tick) < t.nCCDL)
-          tick = other + t.nCCDL;
+    tick = forColumns.firstFree(tick, 1);
     tick = bus.firstFree(tick + latency, burst_) - latency;
     if (tick == start)
       break;
   }
   note(isWrite ? DramCommand::Write : DramCommand::Read, where, tick);
-  group.columns.insert(tick);
+  if (t.bankGroups > 1) {
+    // Within a group commands keep their distance, reads above all from the writes before them.
+    int64_t writeToRead = t.nCWL + burst_ + t.nWTRL;
+    (isWrite ? group.forWrites : group.forReads).take(tick - t.nCCDL + 1, tick + t.nCCDL);
+    if (isWrite)
+      group.forReads.take(tick - t.nCCDL + 1, tick + writeToRead);
+    else
+      group.forWrites.take(tick - writeToRead + 1, tick + t.nCCDL);
+  }
   int64_t begin = tick + latency, end = begin + burst_;
   // What each rank may no longer do: use the bus at that time, or turn it around too soon.
   constexpr int64_t turnTicks = 2; // JESD79-4C: RL + BL/2 - WL + 2 from a read command to a write command
   for (size_t r = 0; r < ranks_.size(); ++r) {
     bool isSame = static_cast<int64_t>(r) == where.rank;
     Rank &other = ranks_[r];
-    if (isWrite) {
-      other.busForWrites.take(isSame ? begin : begin - t.nCS, isSame ? end : end + t.nCS);
-      other.busForReads.take(begin - turnTicks, isSame ? end + t.nWTR + t.nCL : end + std::max(t.nCS, turnTicks));
-    } else {
-      other.busForReads.take(isSame ? begin : begin - t.nCS, isSame ? end : end + t.nCS);
-      other.busForWrites.take(isSame ? begin - t.nWTR - t.nCL : begin - std::max(t.nCS, turnTicks), end + turnTicks);
-    }
+    int64_t gap = isSame ? 0 : t.nCS, turn = std::max(gap, turnTicks);
+    (isWrite ? other.busForWrites : other.busForReads).take(begin - gap, end + gap);
+    if (isWrite)
+      other.busForReads.take(begin - turn, isSame ? end + t.nWTR + t.nCL : end + turn);
+    else
+      other.busForWrites.take(isSame ? begin - t.nWTR - t.nCL : begin - turn, end + turn);
   }
-  if (isWrite)
-    group.readAfter = std::max(group.readAfter, end + t.nWTRL);
   bank.nextPrecharge = std::max(bank.nextPrecharge, isWrite ? end + t.nWR : tick + t.nRTP);
   bank.nextActivate = std::max(bank.nextActivate, bank.nextPrecharge + t.nRP);
   stats_.busBusyTicks += burst_;
@@ -279,10 +271,12 @@ int64_t Channel::flush(int64_t arrivalPs) {
 
 void Channel::advance(int64_t ps) {
   int64_t tick = ps / tCkPs_;
-  for (Rank &rank : ranks_) {
-    rank.busForReads.advance(tick);
-    rank.busForWrites.advance(tick);
-  }
+  for (Group &group : groups_)
+    for (TickMap *map : {&group.forReads, &group.forWrites, &group.forActivates})
+      map->advance(tick);
+  for (Rank &rank : ranks_)
+    for (TickMap *map : {&rank.activates, &rank.forActivates, &rank.busForReads, &rank.busForWrites})
+      map->advance(tick);
 }
 
 } // namespace nearbank::sim

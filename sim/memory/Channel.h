@@ -9,7 +9,6 @@
 #include "runtime/Machine.h"
 #include "sim/memory/Vault.h"
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -23,13 +22,23 @@ public:
   int64_t firstFree(int64_t tick, int64_t count) const;
   /// Takes [begin, end); what lies outside the window is ignored.
   void take(int64_t begin, int64_t end);
+  /// Sixty-four ticks from `tick` on, the first in the lowest bit; taken ones are set.
+  uint64_t bitsFrom(int64_t tick) const {
+    int64_t word = tick >> 6, bit = tick & 63;
+    uint64_t bits = wordAt(word) >> bit;
+    return bit == 0 ? bits : bits | wordAt(word + 1) << (64 - bit);
+  }
   /// Forgets what lies before `tick`.
   void advance(int64_t tick);
   void reset();
 
 private:
-  static constexpr int64_t windowTicks = 1 << 15;
-  uint64_t wordAt(int64_t word) const;
+  static constexpr int64_t windowTicks = 1 << 14;
+  uint64_t wordAt(int64_t word) const {
+    auto numWords = static_cast<int64_t>(words_.size());
+    bool isInside = word >= firstWord_ && word < firstWord_ + numWords;
+    return isInside ? words_[static_cast<size_t>(word & (numWords - 1))] : 0;
+  }
 
   std::vector<uint64_t> words_;
   int64_t firstWord_ = 0; ///< The window begins with this word of 64 ticks.
@@ -87,22 +96,19 @@ private:
     int64_t activateTick = never;
     int64_t nextActivate = 0, nextPrecharge = 0;
   };
-  /// Ticks of recent commands, in ascending order.
-  struct Recent {
-    std::array<int64_t, 16> ticks;
-    void insert(int64_t tick);
-  };
+  /// Ticks at which a bank group may take no such command.
   struct Group {
-    Recent columns, activates;
-    int64_t readAfter = never; ///< Reads may issue from here on, after the writes to this group.
+    TickMap forReads, forWrites, forActivates;
   };
   struct Rank {
-    Recent activates;
+    TickMap activates;                 ///< That there were.
+    TickMap forActivates;              ///< Ticks at which there may be none.
     TickMap busForReads, busForWrites; ///< Data-bus ticks that this rank may not use.
   };
 
   int64_t afterRefresh(int64_t rank, int64_t tick) const;
   int64_t latestRefresh(int64_t rank, int64_t tick) const;
+  bool isWithinFour(const TickMap &activates, int64_t tick) const;
   int64_t firstActivate(const ChannelLocation &where, int64_t tick) const;
   void note(DramCommand command, const ChannelLocation &where, int64_t tick);
   int64_t toTick(int64_t ps) const { return (ps + tCkPs_ - 1) / tCkPs_; }

@@ -136,7 +136,7 @@ void HostMachine::Impl::simulate(const GuestMemory &guest) {
   GuestFloatEnvironment environment;
   std::vector<int64_t> next(activeIds.size(), 0);
   int64_t forgotten = 0;
-  constexpr int64_t forgetPs = 4'000'000; // requests of one core may leave out of order by about this much
+  constexpr int64_t forgetPs = 2'000'000; // requests of one core may leave out of order by about this much
   double periodPs = 1000 / config.core.clockGHz;
   for (;;) {
     size_t first = 0;

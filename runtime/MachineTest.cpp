@@ -3,6 +3,7 @@
 
 #include "runtime/Error.h"
 #include "runtime/NearestName.h"
+#include "runtime/Roofline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -86,6 +87,48 @@ TEST(MachineTest, Host16IsAsPublished) {
   EXPECT_EQ(machine.host.l3.sizeBytes, machine.l3.sizeBytes);
   EXPECT_NEAR(machine.host.dramLatencyNs, 113, 0.5);
   EXPECT_NEAR(machine.host.dramBandwidthGBs, 204.8, 1e-9);
+}
+
+TEST(MachineTest, PresetsAreAsPublished) {
+  MachineConfig pimprof = loadMachine("pimprof-host", machinesFolder);
+  EXPECT_EQ(pimprof.core.count, 1);
+  EXPECT_EQ(pimprof.core.clockGHz, 3);
+  // 40 cycles of L3, DRAM of 45 ns, and a line at 7.6 GB/s.
+  EXPECT_NEAR(pimprof.host.dramLatencyNs, 40 / 3.0 + 45 + 64 / 7.6, 0.01);
+  for (int64_t cores : {8, 16, 32, 64, 128}) {
+    MachineConfig pim = loadMachine("pimprof-pim-" + std::to_string(cores), machinesFolder);
+    EXPECT_EQ(pim.core.count, cores);
+    EXPECT_EQ(pim.dram.vaults, cores / 4);
+    EXPECT_EQ(static_cast<double>(pim.dram.nRCD + pim.dram.nCL) * pim.dram.tCkNs, 22.5); // half of the host's
+    ASSERT_TRUE(pim.l2.has_value());
+  }
+  for (int64_t cores : {4, 16}) {
+    MachineConfig damov = loadMachine("damov-host-" + std::to_string(cores), machinesFolder);
+    EXPECT_EQ(damov.core.count, cores);
+    EXPECT_EQ(damov.core.clockGHz, 2.4);
+    EXPECT_EQ(damov.host.dramBandwidthGBs, 115);
+    EXPECT_FALSE(damov.prefetch.has_value());
+  }
+}
+
+TEST(MachineTest, RooflinesGiveClosedFormTimesRl1) {
+  MachineConfig gpu = loadMachine("a100-80g", machinesFolder);
+  ASSERT_EQ(gpu.kind, "roofline");
+  EXPECT_DOUBLE_EQ(rooflineTimeNs(gpu.roofline, 0, 2039e3, ElementType::F32), 900 + 1000);
+  EXPECT_DOUBLE_EQ(rooflineTimeNs(gpu.roofline, 19500e3, 2039, ElementType::F32), 900 + 1000);
+  EXPECT_DOUBLE_EQ(rooflineTimeNs(gpu.roofline, 312000e3, 2039, ElementType::BF16), 900 + 1000);
+  MachineConfig cpu = loadMachine("epyc-7742x2", machinesFolder);
+  EXPECT_DOUBLE_EQ(rooflineTimeNs(cpu.roofline, 9216e3, 409.6e3, ElementType::F32), 12900 + 1000);
+  EXPECT_THAT(messageOf("a100-80g", {{"core.count", "3"}}), HasSubstr("NB0103"));
+  EXPECT_THAT(messageOf("a100-80g", {{"roofline.bandwidthGBs", "0"}}), HasSubstr("NB0105"));
+}
+
+TEST(MachineTest, SidesThatAreComparedCountEnergyAlike) {
+  MachineConfig host = loadMachine("host-16", machinesFolder), pim = loadMachine("nmc-64", machinesFolder);
+  ASSERT_TRUE(host.energy && pim.energy);
+  EXPECT_EQ(host.energy->floatFmaPj, pim.energy->floatFmaPj);
+  EXPECT_EQ(host.energy->l1AccessPj, pim.energy->l1AccessPj);
+  EXPECT_GT(host.energy->dramReadPjPerBit, pim.energy->dramReadPjPerBit);
 }
 
 TEST(MachineTest, EveryValueOfEveryMachineHasUnitSourceAndLayer) {
@@ -223,9 +266,9 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple("coherence.launchNs", "1", "NB0103"), std::tuple("dram.nREFI", "500", "NB0105")));
 
 TEST(MachineTest, GroupsAreGivenWhole) {
-  EXPECT_THAT(messageOf("nmc-64", {{"energy.branchPj", "1"}}),
-              AllOf(HasSubstr("NB0104"), HasSubstr("energy.intAluPj")));
-  EXPECT_FALSE(loadMachine("nmc-64", machinesFolder).prefetch.has_value());
+  EXPECT_THAT(messageOf("damov-host-4", {{"prefetch.streams", "4"}}),
+              AllOf(HasSubstr("NB0104"), HasSubstr("prefetch.trainAccesses")));
+  EXPECT_FALSE(loadMachine("damov-host-4", machinesFolder).prefetch.has_value());
 }
 
 TEST(MachineTest, KeysOfAnotherKindAreUnknown) {

@@ -145,6 +145,9 @@ struct HostKernel {
 struct PimKernel {
   std::vector<std::byte> elf; ///< Static RV64 executable; e_entry follows KernelFunction's signature (lp64d).
   int64_t tasks = 0;
+  /// Trips of the outermost reduction loop of each task, the last one in part; 0 when they cannot be cut short. A third
+  /// status word that is not zero is the number of trips to make instead: wrong results, for sampled simulation only.
+  double reductionTrips = 0;
 };
 
 } // namespace nearbank

@@ -25,14 +25,20 @@ namespace {
 /// Steps of the reduction between two increments of the pointers.
 constexpr uint64_t unrolledSteps = 4;
 
+/// Iterations of the outermost reduction loop in one trip.
+int64_t outermostStep(const NestSchedule &schedule) {
+  return schedule.blocks->blockedReduction == 0 ? schedule.blocks->blockedLength : 1;
+}
+
 class BlockedContractionEmitter {
 public:
   BlockedContractionEmitter(OpBuilder &builder, linalg::GenericOp op, NestBody &body, const NestSchedule &schedule)
       : builder_(builder), op_(op), body_(body), schedule_(schedule), blocks_(*schedule.blocks),
         ranges_(op.getStaticLoopRanges()), loc_(op.getLoc()), row_(*schedule.rowDim), column_(*schedule.columnDim) {}
 
-  void emit(SmallVector<Value> loops) {
+  void emit(Value status, SmallVector<Value> loops) {
     allocateScratch();
+    readTripLimit(status);
     firstRow_ = loops[row_], firstColumn_ = loops[column_];
     numRows_ = lengthOf(row_, firstRow_, blocks_.rows);
     numColumns_ = lengthOf(column_, firstColumn_, blocks_.columns);
@@ -80,6 +86,16 @@ private:
     panel_ = allocate({blocks_.depth, blocks_.columns}, elementType(1));
   }
 
+  /// End of the outermost reduction loop: its range, or fewer iterations when the status word asks for that.
+  void readTripLimit(Value status) {
+    Value word = memref::LoadOp::create(builder_, loc_, status, constant(2));
+    Value limit = arith::IndexCastOp::create(builder_, loc_, builder_.getIndexType(), word);
+    Value range = constant(ranges_[schedule_.reductions.front()]);
+    Value cut = arith::MinUIOp::create(builder_, loc_, range, multiply(limit, outermostStep(schedule_)));
+    Value isWhole = arith::CmpIOp::create(builder_, loc_, arith::CmpIPredicate::eq, limit, constant(0));
+    outermostEnd_ = arith::SelectOp::create(builder_, loc_, isWhole, range, cut);
+  }
+
   void loop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
     auto loop = scf::ForOp::create(builder_, loc_, from, to, constant(step));
     OpBuilder::InsertionGuard guard(builder_);
@@ -104,7 +120,7 @@ private:
     unsigned dim = schedule_.reductions[depth];
     bool isBlocked = depth == blocks_.blockedReduction;
     int64_t step = isBlocked ? blocks_.blockedLength : 1;
-    loop(constant(0), constant(ranges_[dim]), step, [&](Value first) {
+    loop(constant(0), depth == 0 ? outermostEnd_ : constant(ranges_[dim]), step, [&](Value first) {
       SmallVector<Value> inner = loops;
       inner[dim] = first;
       if (!isBlocked)
@@ -264,14 +280,19 @@ private:
   unsigned row_, column_;
   Value results_; ///< rows x columns of the block.
   Value panel_;   ///< depth x columns of the second input.
+  Value outermostEnd_;
   Value firstRow_, firstColumn_, numRows_, numColumns_, firstDepth_, blockedCount_;
 };
 
 } // namespace
 
 void emitBlockedContraction(OpBuilder &builder, linalg::GenericOp op, NestBody &body, const NestSchedule &schedule,
-                            SmallVector<Value> loops) {
-  BlockedContractionEmitter(builder, op, body, schedule).emit(loops);
+                            Value status, SmallVector<Value> loops) {
+  BlockedContractionEmitter(builder, op, body, schedule).emit(status, loops);
+}
+
+double outermostTrips(const NestSchedule &schedule, ArrayRef<int64_t> ranges) {
+  return double(ranges[schedule.reductions.front()]) / double(outermostStep(schedule));
 }
 
 } // namespace nearbank::codegen

@@ -13,7 +13,11 @@ bool isVectorizableContraction(mlir::linalg::GenericOp op);
 
 /// Emits one task of a blocked contraction: the block of results whose first row and column `loops` holds. Scratch
 /// memory is allocated at the entry of the kernel and shared by all tasks.
+/// @param status buffer whose third word limits the trips of the outermost reduction loop when it is not zero
 void emitBlockedContraction(mlir::OpBuilder &builder, mlir::linalg::GenericOp op, NestBody &body,
-                            const NestSchedule &schedule, llvm::SmallVector<mlir::Value> loops);
+                            const NestSchedule &schedule, mlir::Value status, llvm::SmallVector<mlir::Value> loops);
+
+/// Trips of that loop: its iterations over those of one trip.
+double outermostTrips(const NestSchedule &schedule, llvm::ArrayRef<int64_t> ranges);
 
 } // namespace nearbank::codegen

@@ -60,6 +60,8 @@ public:
       } else {
         schedule_ = scheduleNest(op, target_);
         tasks = schedule_.numTasks(ranges_);
+        if (schedule_.blocks)
+          kernel_->setAttr(reductionTripsAttr, builder_.getF64FloatAttr(outermostTrips(schedule_, ranges_)));
         emitTasks();
       }
       op.erase();
@@ -71,6 +73,9 @@ public:
   }
 
 private:
+  /// Simulated kernels have a third one: trips that cut reductions short.
+  int64_t statusWords() const { return target_.blocksContractions ? 3 : 2; }
+
   /// Free offsets become zero, since callers pass adjusted pointers; begin, end and status are appended.
   void addTaskArguments() {
     Block &entry = kernel_.getBody().front();
@@ -85,7 +90,7 @@ private:
         kernel_.setArgAttr(argument.getArgNumber(), "llvm.noalias", builder_.getUnitAttr());
     }
     // Appending keeps the attributes of the memory arguments in place.
-    Type index = builder_.getIndexType(), status = MemRefType::get({2}, builder_.getI64Type());
+    Type index = builder_.getIndexType(), status = MemRefType::get({statusWords()}, builder_.getI64Type());
     unsigned count = entry.getNumArguments();
     for (Type type : {index, index, status})
       (void)kernel_.insertArgument(kernel_.getNumArguments(), type, {}, kernel_.getLoc());
@@ -122,7 +127,7 @@ private:
     }
     switch (schedule_.form) {
     case NestSchedule::Form::Blocked:
-      return emitBlockedContraction(builder_, op_, *body_, schedule_, loops);
+      return emitBlockedContraction(builder_, op_, *body_, schedule_, status_, loops);
     case NestSchedule::Form::Contraction:
       return emitContraction(loops);
     case NestSchedule::Form::Reduction:

@@ -135,6 +135,8 @@ std::unique_ptr<LoweredKernels> lowerKernels(ModuleOp nests, const std::vector<s
     auto symbol = dyn_cast<SymbolOpInterface>(op);
     if (auto tasks = op.getAttrOfType<IntegerAttr>(tasksAttr); symbol && tasks) {
       lowered->tasks[symbol.getName().str()] = tasks.getInt();
+      if (auto trips = op.getAttrOfType<FloatAttr>(reductionTripsAttr))
+        lowered->reductionTrips[symbol.getName().str()] = trips.getValueAsDouble();
       if (op.hasAttr(blasAttr))
         lowered->usingBlas.insert(symbol.getName().str());
     }

@@ -21,7 +21,8 @@ enum class Target { Host, Trace, Pim, ModelledHost };
 struct LoweredKernels {
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> module;
-  std::map<std::string, int64_t> tasks; ///< Length of the task range, by kernel name.
+  std::map<std::string, int64_t> tasks;         ///< Length of the task range, by kernel name.
+  std::map<std::string, double> reductionTrips; ///< PimKernel::reductionTrips, by kernel name where not 0.
   std::set<std::string> usingBlas;
 };
 

@@ -13,6 +13,8 @@
 namespace nearbank::codegen {
 
 inline constexpr llvm::StringLiteral tasksAttr = "nearbank.tasks";
+/// Trips of the outermost reduction loop (f64) of a kernel that lets its third status word cut them short.
+inline constexpr llvm::StringLiteral reductionTripsAttr = "nearbank.reduction_trips";
 /// Set on kernels that call BLAS.
 inline constexpr llvm::StringLiteral blasAttr = "nearbank.blas";
 

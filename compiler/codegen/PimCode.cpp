@@ -71,8 +71,11 @@ static PimKernel compile(LoweredKernels &lowered, const std::string &kernel, Vec
   }
   passes.run(module);
   code.elf = linkRiscv(llvm::StringRef(object.data(), object.size()), entryName(kernel), failure);
-  if (!code.elf.empty())
-    code.tasks = lowered.tasks.at(kernel);
+  if (code.elf.empty())
+    return code;
+  code.tasks = lowered.tasks.at(kernel);
+  if (auto trips = lowered.reductionTrips.find(kernel); trips != lowered.reductionTrips.end())
+    code.reductionTrips = trips->second;
   return code;
 }
 

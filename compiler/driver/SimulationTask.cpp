@@ -151,6 +151,7 @@ std::string SimulationTask::serialize() const {
   document["kernel"] = kernel();
   document["nest"] = program_.nests.front().id;
   document["tasks"] = code_.tasks;
+  document["reductionTrips"] = code_.reductionTrips;
   const auto *begin = reinterpret_cast<const uint8_t *>(code_.elf.data());
   document["elf"] = Json::binary({begin, begin + code_.elf.size()});
   document["simulation"] = static_cast<int>(simulation_);
@@ -183,6 +184,7 @@ SimulationTask SimulationTask::parse(const std::string &bytes) {
   kernel.facts.isDataDependent = document.at("isDataDependent");
   task.program_.kernels.push_back(kernel);
   task.code_.tasks = document.at("tasks");
+  task.code_.reductionTrips = document.at("reductionTrips");
   const auto &elf = document.at("elf").get_binary();
   const auto *begin = reinterpret_cast<const std::byte *>(elf.data());
   task.code_.elf.assign(begin, begin + elf.size());

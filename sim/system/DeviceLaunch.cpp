@@ -59,10 +59,21 @@ GuestOperands::GuestOperands(std::span<const PimDevice::BoundBuffer> buffers, st
     regions.push_back(
         {buffers[buffer].guestBase, buffers[buffer].host, buffers[buffer].bytes, buffers[buffer].isWritable});
 }
+
+static NmcLaunch launchOf(const PimKernel &kernel, const GuestOperands &guest) {
+  NmcLaunch launch;
+  launch.elf = kernel.elf;
+  launch.regions = guest.regions;
+  launch.operandAddresses = guest.addresses;
+  launch.tasks = kernel.tasks;
+  launch.reductionTrips = kernel.reductionTrips;
+  return launch;
+}
+
 PimTiming executeOn(SimulatedMachine &machine, const PimKernel &kernel, std::span<const PimDevice::BoundBuffer> buffers,
                     std::span<const NestOperand> operands, KernelStatus &status) {
   GuestOperands guest(buffers, operands);
-  NmcLaunchStats stats = machine.launch({kernel.elf, guest.regions, guest.addresses, kernel.tasks});
+  NmcLaunchStats stats = machine.launch(launchOf(kernel, guest));
   status = stats.status;
   return timingOf(stats);
 }
@@ -70,7 +81,7 @@ PimTiming executeOn(SimulatedMachine &machine, const PimKernel &kernel, std::spa
 PimTiming estimateOn(SimulatedMachine &machine, const PimKernel &kernel,
                      std::span<const PimDevice::BoundBuffer> buffers, std::span<const NestOperand> operands) {
   GuestOperands guest(buffers, operands);
-  SampledTiming sampled = launchSampled(machine, {kernel.elf, guest.regions, guest.addresses, kernel.tasks});
+  SampledTiming sampled = launchSampled(machine, launchOf(kernel, guest));
   PimTiming timing = timingOf(sampled.stats);
   timing.isSampled = !sampled.isExact;
   timing.lowNs = sampled.lowNs;

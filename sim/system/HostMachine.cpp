@@ -25,6 +25,8 @@ constexpr uint64_t tableBase = uint64_t{1} << 40, statusBase = tableBase + (uint
 constexpr uint64_t haltPc = (uint64_t{1} << 62) - 4096;
 /// Each core's status words have a line of their own.
 constexpr uint64_t statusStride = 256;
+/// Behind the words that a kernel sets lies the one that limits its reductions.
+constexpr uint64_t tripLimitOffset = sizeof(KernelStatus);
 /// Kernels whose decoded text is kept: more than the distinct nests of one model.
 constexpr size_t maxLoadedKernels = 128;
 
@@ -225,6 +227,7 @@ NmcLaunchStats HostMachine::Impl::launch(const NmcLaunch &launch) {
     core.registers[11] = static_cast<uint64_t>(blocks[i].begin);
     core.registers[12] = static_cast<uint64_t>(blocks[i].end);
     core.registers[13] = statusBase + c * statusStride;
+    std::memcpy(statuses.data() + c * statusStride + tripLimitOffset, &launch.tripLimit, sizeof launch.tripLimit);
     if (!cores[c])
       cores[c] = std::make_unique<OutOfOrderCore>(config, static_cast<int64_t>(c), memory);
     cores[c]->start(core, *kernel.plans, kernel.translation->textBytes(), startCycle);

@@ -28,6 +28,7 @@ public:
   /// core takes the machine's fork and join times besides.
   NmcLaunchStats launch(const NmcLaunch &launch) override;
 
+  bool honoursCuts() const override { return true; }
   int64_t numCores() const override;
   int64_t l1dLines() const override;
 

@@ -30,6 +30,8 @@ constexpr uint64_t tableBase = uint64_t{1} << 40, statusBase = tableBase + (uint
 constexpr uint64_t haltPc = (uint64_t{1} << 62) - 4096;
 /// Each core's status words have a line of their own.
 constexpr uint64_t statusStride = 256;
+/// Behind the words that a kernel sets lies the one that limits its reductions.
+constexpr uint64_t tripLimitOffset = sizeof(KernelStatus);
 /// Events a core may run ahead.
 constexpr size_t chunkEvents = 512;
 
@@ -212,6 +214,7 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
       end = std::min(end, begin + launch.tasksOfCore);
     if (begin == end)
       continue;
+    std::memcpy(statuses->get() + c * statusStride + tripLimitOffset, &launch.tripLimit, sizeof launch.tripLimit);
     memory.add(stackBase + c * stackStride, stacks->get() + c * stackBytes, stackBytes, true, "stack",
                /*isScratch=*/true);
     Core &core = *cores[c];

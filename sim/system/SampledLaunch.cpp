@@ -36,6 +36,18 @@ constexpr double replacement = 4;
 /// Windows grow at most this much; a kernel that misses less often than that hardly writes back.
 constexpr double longestStretch = 16;
 
+/// Instructions of a launch from which it pays to cut reductions short.
+constexpr double largeLaunch = 2e8;
+/// Least trips of the shortest of three cut launches; each of the others makes twice as many as the one before.
+constexpr int64_t fewestTrips = 2;
+/// Share of all trips that the shortest makes, and trips in all from which cutting pays.
+constexpr double shortestShare = 1.0 / 16, worthwhileTrips = 8.0 * fewestTrips;
+/// Instructions of a task, over those of a window, from which one task is warm-up enough.
+constexpr double longTask = 4;
+/// Error of extrapolation that repeated windows do not show, as a share of the extrapolated time; the study of
+/// docs/model.md bounds it.
+constexpr double modelError = 0.02;
+
 class Sampler {
 public:
   Sampler(SimulatedMachine &machine, const NmcLaunch &launch, const SamplingOptions &options)
@@ -43,19 +55,69 @@ public:
         block_((launch.tasks + machine.numCores() - 1) / machine.numCores()), cacheLines_(machine.l1dLines()) {}
 
   SampledTiming run() {
+    if (!machine_.honoursCuts() || launch_.reductionTrips < worthwhileTrips)
+      return sampleTasks();
+    launch_.tripLimit = fewestTrips;
+    NmcLaunchStats pilot = window(0, 1);
+    double perTask =
+        static_cast<double>(pilot.instructions) / static_cast<double>(std::max<int64_t>(1, pilot.coresUsed));
+    if (perTask * launch_.reductionTrips / fewestTrips * static_cast<double>(launch_.tasks) >= largeLaunch)
+      return cutReductions();
+    launch_.tripLimit = 0;
+    return sampleTasks();
+  }
+
+private:
+  SampledTiming sampleTasks() {
     // A pilot of one task on each core tells how many tasks make a window.
     NmcLaunchStats pilot = window(0, 1);
     double perTask = std::max(1.0, static_cast<double>(pilot.instructions) / std::max<int64_t>(1, pilot.coresUsed));
     int64_t length = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(options_.windowInstructions / perTask)));
     length = fillCache(length);
-    // Per window a warm-up of two lengths, and again with a measured length; two lengths at the start of the block.
-    int64_t executed = (5 * options_.windows + 2) * length;
+    // A long task warms the caches up by itself.
+    warmUp_ = perTask >= longTask * static_cast<double>(options_.windowInstructions) ? 1 : 2;
+    // Per window a warm-up, and again with a measured length; a warm-up at the start of the block.
+    int64_t executed = ((2 * warmUp_ + 1) * options_.windows + warmUp_) * length;
     if (options_.windows < 2 || block_ < executed * options_.leastGain)
       return whole();
     return estimate(length);
   }
 
-private:
+  /// Trips of a task's outermost reduction loop execute the same instructions. Cores that begin in step meet in the
+  /// same vaults and drift apart, so a trip's time falls for a while: launches of n, 2n and 4n trips give the time of a
+  /// trip twice, and half of its last fall is taken to be still to come.
+  SampledTiming cutReductions() {
+    auto trips = std::max(fewestTrips, static_cast<int64_t>(launch_.reductionTrips * shortestShare));
+    SampledTiming timings[3];
+    for (SampledTiming &timing : timings) {
+      launch_.tripLimit = trips << (&timing - timings);
+      timing = sampleTasks();
+    }
+    auto nsOf = [&](int i) { return timings[i].stats.timeNs; };
+    auto step = static_cast<double>(2 * trips);
+    double early = 2 * (nsOf(1) - nsOf(0)) / step, late = (nsOf(2) - nsOf(1)) / step, fall = (early - late) / 2;
+    double rest = launch_.reductionTrips - 2 * step;
+    SampledTiming timing = timings[2];
+    timing.isExact = false;
+    addDifference(timing.stats, timings[2].stats, timings[1].stats, rest / step);
+    timing.stats.timeNs = nsOf(2) + (late - fall) * rest;
+    timing.stats.coreCycles = static_cast<uint64_t>(
+        std::llround(static_cast<double>(timings[2].stats.coreCycles) * timing.stats.timeNs / nsOf(2)));
+    double windows = 0;
+    for (int i : {1, 2})
+      windows = std::hypot(windows, (timings[i].highNs - timings[i].lowNs) / 2 * rest / step);
+    widen(timing, std::hypot(windows, fall * rest), late * rest);
+    timing.sampledShare *= 2 * step / launch_.reductionTrips;
+    return timing;
+  }
+
+  /// Sets the interval: `error` from repeated windows, and the model's own on what was extrapolated.
+  static void widen(SampledTiming &timing, double error, double extrapolatedNs) {
+    double half = std::hypot(error, modelError * extrapolatedNs);
+    timing.lowNs = std::max(0.0, timing.stats.timeNs - half);
+    timing.highNs = timing.stats.timeNs + half;
+  }
+
   NmcLaunchStats window(int64_t first, int64_t count) {
     NmcLaunch part = launch_;
     part.firstTaskOfCore = first;
@@ -86,17 +148,16 @@ private:
   SampledTiming estimate(int64_t length) {
     SampledTiming timing;
     timing.isExact = false;
-    timing.stats = window(0, 2 * length);
+    timing.stats = window(0, warmUp_ * length);
     double startCycles = static_cast<double>(timing.stats.coreCycles);
     double nsPerCycle = timing.stats.timeNs / startCycles;
-    double rest = static_cast<double>(block_ - 2 * length);
+    double rest = static_cast<double>(block_ - warmUp_ * length);
     std::vector<double> rates;
     for (int64_t i = 0; i < options_.windows; ++i) {
       // Windows lie in the middle of equal strata of the block.
-      auto first = static_cast<int64_t>(2 * length +
-                                        rest * (static_cast<double>(i) + 0.5) / static_cast<double>(options_.windows)) -
-                   2 * length;
-      NmcLaunchStats shorter = window(first, 2 * length), longer = window(first, 3 * length);
+      auto stratum = rest * (static_cast<double>(i) + 0.5) / static_cast<double>(options_.windows);
+      auto first = static_cast<int64_t>(stratum);
+      NmcLaunchStats shorter = window(first, warmUp_ * length), longer = window(first, (warmUp_ + 1) * length);
       rates.push_back((static_cast<double>(longer.coreCycles) - static_cast<double>(shorter.coreCycles)) /
                       static_cast<double>(length));
       addDifference(timing.stats, longer, shorter, rest / static_cast<double>(length * options_.windows));
@@ -111,16 +172,16 @@ private:
     double error = quantile * std::sqrt(squares / static_cast<double>(freedom) / static_cast<double>(rates.size()));
     timing.stats.coreCycles = static_cast<uint64_t>(std::llround(startCycles + mean * rest));
     timing.stats.timeNs = static_cast<double>(timing.stats.coreCycles) * nsPerCycle;
-    timing.lowNs = std::max(0.0, (startCycles + (mean - error) * rest) * nsPerCycle);
-    timing.highNs = (startCycles + (mean + error) * rest) * nsPerCycle;
-    timing.sampledShare = static_cast<double>((2 + options_.windows) * length) / static_cast<double>(block_);
+    widen(timing, error * rest * nsPerCycle, mean * rest * nsPerCycle);
+    timing.sampledShare = static_cast<double>((warmUp_ + options_.windows) * length) / static_cast<double>(block_);
     return timing;
   }
 
   SimulatedMachine &machine_;
-  const NmcLaunch &launch_;
+  NmcLaunch launch_; ///< With the cuts that all launches share.
   const SamplingOptions &options_;
   int64_t block_;      ///< Tasks of the busiest core.
+  int64_t warmUp_ = 2; ///< Window lengths before what is measured.
   int64_t cacheLines_; ///< Of a core's first-level data cache.
 };
 

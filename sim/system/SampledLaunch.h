@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times a long launch from windows of its tasks instead of all of them.
+// Times a long launch from windows of its tasks, and from fewer trips of their reductions, instead of all.
 #pragma once
 
 #include "sim/system/SimulatedMachine.h"
@@ -23,7 +23,8 @@ struct SampledTiming {
 
 /// Estimates a launch. Every window runs on all cores at once, so that they contend for the vaults as in the whole
 /// launch: each core executes tasks [o, o+2m) and, in a second launch, [o, o+3m); the difference is the time of m tasks
-/// with warm caches. The start of the block (cold caches) is executed as it is. Memory contents afterwards are those
+/// with warm caches. The start of the block (cold caches) is executed as it is. Large reductions are cut short (SA-2 of
+/// docs/model.md). Memory contents afterwards are those
 /// of the executed tasks only: for timing on scratch data.
 SampledTiming launchSampled(SimulatedMachine &machine, const NmcLaunch &launch, const SamplingOptions &options = {});
 

@@ -45,6 +45,8 @@ struct NmcLaunch {
   int64_t tasks = 0;                          ///< Split into one contiguous block per core.
   int64_t firstTaskOfCore = 0;                ///< Sampling: tasks of each core's block that are left out at its start.
   int64_t tasksOfCore = 0;                    ///< Sampling: tasks that each core executes at most; 0 means all.
+  double reductionTrips = 0;                  ///< PimKernel::reductionTrips.
+  int64_t tripLimit = 0;                      ///< Sampling: trips of that loop that each task makes; 0 means all.
 };
 
 struct NmcLaunchStats {
@@ -76,6 +78,8 @@ public:
 
   virtual int64_t numCores() const = 0;
   virtual int64_t l1dLines() const = 0; ///< Lines of one core's first-level data cache.
+  /// Whether launches honour tripLimit.
+  virtual bool honoursCuts() const { return false; }
 };
 
 } // namespace nearbank::sim

@@ -410,8 +410,8 @@ bool OutOfOrderCore::isGranted(int64_t cycle) {
 
 bool OutOfOrderCore::reach(uint64_t address, bool isStore) {
   if (TimedCache::Line *line = l1d_.touch(address)) {
-    if (isStore)
-      line->markDirty();
+    if (isStore && !line->isDirty())
+      line->markDirty(), ++stats_.dirtied;
     lineAt_ = std::max({lineAt_, start_ + l1Cycles_, line->readyAt});
     return true;
   }
@@ -428,7 +428,7 @@ bool OutOfOrderCore::reach(uint64_t address, bool isStore) {
   TimedCache::Line *line = l1d_.insert(address, victim);
   line->readyAt = there;
   if (isStore)
-    line->markDirty();
+    line->markDirty(), ++stats_.dirtied;
   evictFirst(victim, cycle);
   lineAt_ = std::max(lineAt_, there);
   return true;

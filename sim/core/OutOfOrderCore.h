@@ -66,6 +66,7 @@ private:
 
 struct OutOfOrderStats {
   uint64_t l1dMisses = 0, l1iMisses = 0, l2Accesses = 0, l2Misses = 0, writebacks = 0;
+  uint64_t dirtied = 0; ///< First-level lines that became dirty.
   uint64_t mispredictions = 0;
   uint64_t stallCycles = 0; ///< In which nothing retired because a load that had missed was not there yet.
 };
@@ -80,6 +81,10 @@ public:
   /// Readies the core for a launch; `functional` has been started.
   /// @param startCycle when its first instruction may enter the window
   void start(TracingCore &functional, PlanTable &plans, uint64_t textBytes, int64_t startCycle);
+  /// After start(): the L2 holds lines of earlier work (TimedCache::age).
+  void age(double lines, double dirtyShare) {
+    l2_.age(lines * static_cast<double>(l2_.lineBytes()) / static_cast<double>(l2_.capacityBytes()), dirtyShare);
+  }
   /// Goes on until an access beyond `horizon` must wait for its turn. @return the time of that access, or `ended`
   int64_t run(int64_t horizon);
   /// When the last instruction had retired and the last store had left. After the end.

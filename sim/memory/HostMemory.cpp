@@ -106,6 +106,15 @@ void HostMemory::warm(int64_t core, uint64_t address) {
     cache.insert(address, victim);
 }
 
+void HostMemory::age(int64_t linesPerCore, double dirtyShare, int64_t cores) {
+  for (size_t i = 0; i < caches_.size(); ++i) {
+    auto first = static_cast<int64_t>(i) * sharedBy_;
+    int64_t users = std::clamp<int64_t>(cores - first, 0, sharedBy_);
+    auto lines = static_cast<double>(caches_[i].capacityBytes()) / static_cast<double>(lineBytes_);
+    caches_[i].age(static_cast<double>(linesPerCore) * static_cast<double>(users) / lines, dirtyShare);
+  }
+}
+
 void HostMemory::advance(int64_t ps) {
   for (Channel &channel : channels_)
     channel.advance(ps);

@@ -46,6 +46,8 @@ public:
   void write(int64_t core, uint64_t address, int64_t ps);
   /// Puts a line into the last-level cache of `core` before the launch begins.
   void warm(int64_t core, uint64_t address);
+  /// Takes the last-level caches for ones that hold lines of earlier work, so many from each core that uses them.
+  void age(int64_t linesPerCore, double dirtyShare, int64_t cores);
   /// No later request leaves before this time.
   void advance(int64_t ps);
   void reset();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace nearbank::sim {
 
@@ -35,6 +36,8 @@ TimedCache::Line *TimedCache::insert(uint64_t address, Line &victim) {
   if (isUsed_[set] == 0) {
     isUsed_[set] = 1;
     usedSets_.push_back(static_cast<uint32_t>(set));
+    if (fullShare_ > 0)
+      fillWithAged(set);
   }
   Line *lines = &lines_[set * ways_];
   victim = lines[ways_ - 1];
@@ -43,7 +46,31 @@ TimedCache::Line *TimedCache::insert(uint64_t address, Line &victim) {
   return lines;
 }
 
+void TimedCache::fillWithAged(uint64_t set) {
+  // Shares come out right over the sets: each rounds at another place.
+  constexpr uint64_t agedBase = uint64_t{1} << 44; // beyond every guest address
+  auto sharedOut = [](double share, uint64_t index) {
+    return std::floor(share * static_cast<double>(index + 1)) > std::floor(share * static_cast<double>(index));
+  };
+  uint64_t next = 0;
+  for (uint64_t way = 0; way < ways_; ++way) {
+    uint64_t index = set * ways_ + way;
+    if (!sharedOut(fullShare_, index))
+      continue;
+    Line &line = lines_[set * ways_ + next++];
+    line = {.state = agedBase + (way * (setMask_ + 1) + set) * lineBytes(), .readyAt = 0};
+    if (sharedOut(dirtyShare_, index))
+      line.markDirty();
+  }
+}
+
+void TimedCache::age(double fullShare, double dirtyShare) {
+  fullShare_ = std::clamp(fullShare, 0.0, 1.0);
+  dirtyShare_ = std::clamp(dirtyShare, 0.0, 1.0);
+}
+
 void TimedCache::reset() {
+  fullShare_ = dirtyShare_ = 0;
   for (uint32_t set : usedSets_) {
     isUsed_[set] = 0;
     std::fill_n(&lines_[set * ways_], ways_, Line{});

@@ -39,6 +39,9 @@ public:
   Line *insert(uint64_t address, Line &victim);
   /// Makes every line invalid.
   void reset();
+  /// After reset(): takes each set, when it is first used, for one that holds lines of earlier work, which nobody will
+  /// ask for again: `fullShare` of its ways, `dirtyShare` of them dirty. Those leave before any line that is put in.
+  void age(double fullShare, double dirtyShare);
 
   uint64_t lineOf(uint64_t address) const { return address & lineMask_; }
   uint64_t lineBytes() const { return ~lineMask_ + 1; }
@@ -46,12 +49,14 @@ public:
 
 private:
   Line *search(Line *lines, uint64_t wanted);
+  void fillWithAged(uint64_t set);
 
   uint64_t ways_ = 1, setMask_ = 0, lineMask_ = 0;
   unsigned lineShift_ = 6;
   std::vector<Line> lines_;        ///< By set, most recent first.
   std::vector<uint8_t> isUsed_;    ///< By set: stands in usedSets_.
   std::vector<uint32_t> usedSets_; ///< What reset has to clear.
+  double fullShare_ = 0, dirtyShare_ = 0;
 };
 
 } // namespace nearbank::sim

@@ -92,6 +92,26 @@ TEST(TimedCacheTest, VictimsAreTheOldestAndKnowWhetherTheyAreDirty) {
   EXPECT_EQ(cache.touch(192), nullptr);
 }
 
+TEST(TimedCacheTest, AgedSetsGiveUpTheirLinesFirst) {
+  // 64 sets of 8 ways, three quarters full, a third of that dirty.
+  TimedCache cache({32768, 8, 64, 4}, "test");
+  cache.age(0.75, 1.0 / 3);
+  int valid = 0, dirty = 0;
+  TimedCache::Line victim;
+  for (uint64_t address = 0; address < 32768; address += 64) {
+    ASSERT_EQ(cache.touch(address), nullptr);
+    cache.insert(address, victim);
+    valid += victim.isValid() ? 1 : 0;
+    dirty += victim.isDirty() ? 1 : 0;
+  }
+  EXPECT_EQ(valid, 384);
+  EXPECT_NEAR(dirty, 128, 16);
+  EXPECT_EQ(missesOfSweeps(cache, 32768, 64, 1), 0u); // the real lines are all there
+  cache.reset();
+  cache.insert(0, victim);
+  EXPECT_FALSE(victim.isValid());
+}
+
 TEST(TimedCacheTest, ImpossibleSizesAreRefused) {
   EXPECT_THROW(TimedCache({3 * 64, 1, 64, 4}, "test"), UserError);
   EXPECT_THROW(TimedCache({32768, 8, 48, 4}, "test"), UserError);

@@ -211,6 +211,9 @@ NmcLaunchStats HostMachine::Impl::launch(const NmcLaunch &launch) {
   memory.reset();
   if (start == Start::Warm)
     warm(launch, activeIds);
+  double dirtyShare = launch.linesBefore > 0 ? launch.dirtyLinesBefore / launch.linesBefore : 0;
+  if (launch.linesBefore > 0)
+    memory.age(static_cast<int64_t>(launch.linesBefore), dirtyShare, static_cast<int64_t>(activeIds.size()));
   int64_t startCycle =
       activeIds.size() > 1 ? static_cast<int64_t>(std::ceil(config.threads.forkNs * config.core.clockGHz)) : 0; // HM-9
   for (size_t i = 0; i < activeIds.size(); ++i) {
@@ -231,6 +234,8 @@ NmcLaunchStats HostMachine::Impl::launch(const NmcLaunch &launch) {
     if (!cores[c])
       cores[c] = std::make_unique<OutOfOrderCore>(config, static_cast<int64_t>(c), memory);
     cores[c]->start(core, *kernel.plans, kernel.translation->textBytes(), startCycle);
+    if (launch.linesBefore > 0)
+      cores[c]->age(launch.linesBefore, dirtyShare);
   }
   simulate(guest);
   return report(kernel);
@@ -249,6 +254,7 @@ NmcLaunchStats HostMachine::Impl::report(LoadedKernel &kernel) const {
     stats.l2Accesses += s.l2Accesses;
     stats.l2Misses += s.l2Misses;
     stats.writebacks += s.writebacks;
+    stats.dirtiedLines += s.dirtied;
     stats.mispredictions += s.mispredictions;
     stats.memoryStallCycles += s.stallCycles;
   }

@@ -4,6 +4,7 @@
 
 #include "runtime/Error.h"
 #include "sim/isa/TestEncoder.h"
+#include "sim/system/SampledLaunch.h"
 
 #include <gmock/gmock.h>
 
@@ -396,6 +397,22 @@ TEST(HostMachineTest, TrapsNameTheCore) {
   EXPECT_THAT(message({ecall()}), testing::HasSubstr("NB0507"));
   // And the machine goes on.
   EXPECT_EQ(message({addi(t0, t0, 1)}), "accepted");
+}
+
+TEST(HostMachineTest, SampledLaunchesAgreeWithWholeOnes) {
+  constexpr size_t words = 1 << 20;
+  Buffers buffers{std::vector<uint64_t>(words), std::vector<uint64_t>(words)};
+  MachineConfig config = evenHost(2);
+  HostMachine machine(config);
+  std::vector<std::byte> elf = elfOf(copyKernel());
+  GuestRegion regions[] = {{inputBase, buffers.input.data(), words * 8, false},
+                           {outputBase, buffers.output.data(), words * 8, true}};
+  const uint64_t operands[] = {inputBase, outputBase};
+  NmcLaunch whole{.elf = elf, .regions = regions, .operandAddresses = operands, .tasks = words};
+  double exact = machine.launch(whole).timeNs;
+  SampledTiming sampled = launchSampled(machine, whole);
+  EXPECT_FALSE(sampled.isExact);
+  EXPECT_NEAR(sampled.stats.timeNs, exact, exact * 0.05);
 }
 
 TEST(HostMachineTest, MachinesWithoutCoresAreRefused) {

@@ -122,6 +122,8 @@ private:
     NmcLaunch part = launch_;
     part.firstTaskOfCore = first;
     part.tasksOfCore = count;
+    part.linesBefore = linesPerTask_ * static_cast<double>(first);
+    part.dirtyLinesBefore = dirtyLinesPerTask_ * static_cast<double>(first);
     return machine_.launch(part);
   }
 
@@ -149,6 +151,10 @@ private:
     SampledTiming timing;
     timing.isExact = false;
     timing.stats = window(0, warmUp_ * length);
+    double tasks =
+        static_cast<double>(warmUp_ * length) * static_cast<double>(std::max<int64_t>(1, timing.stats.coresUsed));
+    linesPerTask_ = static_cast<double>(timing.stats.l2Misses) / tasks;
+    dirtyLinesPerTask_ = static_cast<double>(timing.stats.dirtiedLines) / tasks;
     double startCycles = static_cast<double>(timing.stats.coreCycles);
     double nsPerCycle = timing.stats.timeNs / startCycles;
     double rest = static_cast<double>(block_ - warmUp_ * length);
@@ -180,9 +186,10 @@ private:
   SimulatedMachine &machine_;
   NmcLaunch launch_; ///< With the cuts that all launches share.
   const SamplingOptions &options_;
-  int64_t block_;      ///< Tasks of the busiest core.
-  int64_t warmUp_ = 2; ///< Window lengths before what is measured.
-  int64_t cacheLines_; ///< Of a core's first-level data cache.
+  int64_t block_;                                   ///< Tasks of the busiest core.
+  int64_t warmUp_ = 2;                              ///< Window lengths before what is measured.
+  int64_t cacheLines_;                              ///< Of a core's first-level data cache.
+  double linesPerTask_ = 0, dirtyLinesPerTask_ = 0; ///< Of the start of the block.
 };
 
 } // namespace

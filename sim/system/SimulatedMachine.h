@@ -47,6 +47,9 @@ struct NmcLaunch {
   int64_t tasksOfCore = 0;                    ///< Sampling: tasks that each core executes at most; 0 means all.
   double reductionTrips = 0;                  ///< PimKernel::reductionTrips.
   int64_t tripLimit = 0;                      ///< Sampling: trips of that loop that each task makes; 0 means all.
+  /// Sampling: lines that each core's left-out tasks would have brought into its caches, and how many of them they
+  /// would have written. Hosts take their second and last levels as holding such lines; others start cold.
+  double linesBefore = 0, dirtyLinesBefore = 0;
 };
 
 struct NmcLaunchStats {
@@ -59,7 +62,8 @@ struct NmcLaunchStats {
   uint64_t dramReads = 0, dramWrites = 0; ///< Lines.
   uint64_t dramBytes = 0;
   uint64_t l2Accesses = 0, l2Misses = 0, l3Accesses = 0, l3Misses = 0; ///< Lines asked for, prefetches included.
-  uint64_t mispredictions = 0;                                         ///< Hosts only.
+  uint64_t dirtiedLines = 0;   ///< Hosts: first-level lines that stores touched.
+  uint64_t mispredictions = 0; ///< Hosts only.
   uint64_t rowHits = 0, rowMisses = 0, rowConflicts = 0;
   uint64_t memoryStallCycles = 0; ///< Summed over cores.
   double vaultBusyShare = 0;      ///< Mean over vaults or channels of data-bus busy time / timeNs.

@@ -6,13 +6,6 @@
 
 namespace nearbank::sim {
 
-void BranchPredictor::Folded::push(bool newest, bool oldest) {
-  value = value << 1 | (newest ? 1 : 0);
-  value ^= (oldest ? 1u : 0u) << (length % bits);
-  value ^= value >> bits;
-  value &= (1u << bits) - 1;
-}
-
 BranchPredictor::BranchPredictor() : base_(size_t{1} << logBase), targets_(512) {
   for (auto &table : tables_)
     table.resize(size_t{1} << logEntries);
@@ -23,9 +16,10 @@ void BranchPredictor::reset() {
   std::fill(base_.begin(), base_.end(), 0);
   for (size_t i = 0; i < numTables; ++i) {
     std::fill(tables_[i].begin(), tables_[i].end(), Entry{});
-    foldedIndex_[i] = {0, historyLengths[i], logEntries};
-    foldedTag_[i] = {0, historyLengths[i], tagBits[i]};
-    foldedTagShort_[i] = {0, historyLengths[i], tagBits[i] - 1};
+    auto folded = [&](unsigned bits) { return Folded{0, bits, historyLengths[i] % bits}; };
+    foldedIndex_[i] = folded(logEntries);
+    foldedTag_[i] = folded(tagBits[i]);
+    foldedTagShort_[i] = folded(tagBits[i] - 1);
   }
   history_.fill(0);
   head_ = 0;
@@ -37,10 +31,10 @@ void BranchPredictor::reset() {
 
 void BranchPredictor::remember(bool isTaken) {
   for (size_t i = 0; i < numTables; ++i) {
-    bool oldest = outcome(historyLengths[i] - 1);
-    foldedIndex_[i].push(isTaken, oldest);
-    foldedTag_[i].push(isTaken, oldest);
-    foldedTagShort_[i].push(isTaken, oldest);
+    uint32_t newest = isTaken ? 1 : 0, oldest = outcome(historyLengths[i] - 1);
+    foldedIndex_[i].push(newest, oldest);
+    foldedTag_[i].push(newest, oldest);
+    foldedTagShort_[i].push(newest, oldest);
   }
   head_ = (head_ + 1) % history_.size();
   history_[head_] = isTaken ? 1 : 0;

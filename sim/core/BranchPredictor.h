@@ -37,12 +37,16 @@ private:
   /// The latest `length` outcomes, folded to `bits` bits by exclusive or.
   struct Folded {
     uint32_t value = 0;
-    unsigned length = 1, bits = 1;
-    void push(bool newest, bool oldest);
+    unsigned bits = 1;
+    unsigned outAt = 0; ///< Bit at which the oldest outcome leaves: length % bits.
+    void push(uint32_t newest, uint32_t oldest) {
+      value = (value << 1 | newest) ^ oldest << outAt;
+      value = (value ^ value >> bits) & ((1u << bits) - 1);
+    }
   };
 
   void remember(bool isTaken);
-  bool outcome(unsigned age) const { return history_[(head_ - age) % history_.size()] != 0; }
+  uint32_t outcome(unsigned age) const { return history_[(head_ - age) % history_.size()]; }
 
   std::vector<int8_t> base_; ///< -2 to 1.
   std::array<std::vector<Entry>, numTables> tables_;

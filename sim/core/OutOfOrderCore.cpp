@@ -125,25 +125,10 @@ void OutOfOrderCore::start(TracingCore &functional, PlanTable &plans, uint64_t t
   forwards_.fill({});
 }
 
-int64_t OutOfOrderCore::run(int64_t horizon) {
-  horizon_ = horizon;
-  for (;;) {
-    if (phase_ == Phase::NextBlock) {
-      if (!nextBlock())
-        return ended;
-      phase_ = Phase::Fetch;
-    }
-    if (phase_ == Phase::Fetch) {
-      if (!fetch())
-        return pausedAt_;
-      phase_ = Phase::Place;
-    }
-    const std::vector<OpPlan> &plan = *plan_;
-    for (size_t size = plan.size(); index_ < size; ++index_)
-      if (!step(plan[index_]))
-        return pausedAt_;
-    phase_ = Phase::NextBlock;
-  }
+void OutOfOrderCore::advancePorts(int64_t cycle) {
+  for (PortTimeline *ports : {&intPorts_, &mulPorts_, &branchPorts_, &fpPorts_, &fpAddPorts_, &fpMulPorts_,
+                              &memoryPorts_, &loadPorts_, &storePorts_})
+    ports->advance(cycle);
 }
 
 bool OutOfOrderCore::nextBlock() {
@@ -193,30 +178,7 @@ bool OutOfOrderCore::fetch() {
   return true;
 }
 
-bool OutOfOrderCore::step(const OpPlan &plan) {
-  bool isLoad = plan.kind == OpKind::Load || plan.kind == OpKind::FpLoad;
-  bool isStore = plan.kind == OpKind::Store || plan.kind == OpKind::FpStore;
-  if (phase_ == Phase::Place) {
-    dispatch(plan);
-    // HM-2: sources and a port must be ready.
-    int64_t cycle = std::max({dispatch_ + 1, ready_[plan.rs1], ready_[plan.rs2], ready_[plan.rs3]});
-    start_ = startOf(plan, cycle);
-    done_ = start_ + plan.latency;
-    lineAt_ = start_;
-    hasMissed_ = false;
-    phase_ = Phase::Access;
-  }
-  if (isLoad ? !load(plan) : isStore ? !store() : false)
-    return false;
-  phase_ = Phase::Place;
-  ready_[plan.rd] = done_;
-  if (plan.kind >= OpKind::Branch && plan.kind <= OpKind::IndirectJump)
-    branch(plan);
-  retire(plan);
-  return true;
-}
-
-void OutOfOrderCore::dispatch(const OpPlan &plan) {
+__attribute__((always_inline)) inline void OutOfOrderCore::dispatch(const OpPlan &plan) {
   // HM-1: the window has room when the instruction robEntries ago has retired; the queues likewise.
   int64_t cycle = std::max({dispatch_, frontend_, retireOf_[rob_]});
   if (plan.kind == OpKind::Load || plan.kind == OpKind::FpLoad)
@@ -234,22 +196,21 @@ void OutOfOrderCore::dispatch(const OpPlan &plan) {
   }
   if (cycle > dispatch_) {
     if (cycle >> 6 != dispatch_ >> 6)
-      for (PortTimeline *ports : {&intPorts_, &mulPorts_, &branchPorts_, &fpPorts_, &fpAddPorts_, &fpMulPorts_,
-                                  &memoryPorts_, &loadPorts_, &storePorts_})
-        ports->advance(cycle);
+      advancePorts(cycle);
     dispatch_ = cycle;
     dispatched_ = 0;
   }
   ++dispatched_;
 }
 
-int64_t OutOfOrderCore::takePort(PortTimeline &ports, int64_t cycle) {
+__attribute__((always_inline)) inline int64_t OutOfOrderCore::takePort(PortTimeline &ports, int64_t cycle) {
   cycle = ports.firstFree(cycle);
   ports.take(cycle);
   return cycle;
 }
 
-int64_t OutOfOrderCore::takePorts(PortTimeline &first, PortTimeline &second, int64_t cycle) {
+__attribute__((always_inline)) inline int64_t OutOfOrderCore::takePorts(PortTimeline &first, PortTimeline &second,
+                                                                        int64_t cycle) {
   for (;;) {
     cycle = first.firstFree(cycle);
     int64_t other = second.firstFree(cycle);
@@ -262,7 +223,7 @@ int64_t OutOfOrderCore::takePorts(PortTimeline &first, PortTimeline &second, int
   return cycle;
 }
 
-int64_t OutOfOrderCore::startOf(const OpPlan &plan, int64_t cycle) {
+__attribute__((always_inline)) inline int64_t OutOfOrderCore::startOf(const OpPlan &plan, int64_t cycle) {
   switch (plan.kind) {
   case OpKind::Int:
     return takePort(intPorts_, cycle);
@@ -298,7 +259,7 @@ int64_t OutOfOrderCore::startOf(const OpPlan &plan, int64_t cycle) {
   return cycle;
 }
 
-bool OutOfOrderCore::accessLines(const TracedAccess &access) {
+__attribute__((always_inline)) inline bool OutOfOrderCore::accessLines(const TracedAccess &access) {
   uint64_t last = access.address + access.bytes - 1;
   for (uint64_t line = l1d_.lineOf(std::max(access.address, resumeAddress_)); line <= last; line += l1d_.lineBytes()) {
     resumeAddress_ = line;
@@ -365,7 +326,7 @@ void OutOfOrderCore::branch(const OpPlan &plan) {
   }
 }
 
-void OutOfOrderCore::retire(const OpPlan &plan) {
+__attribute__((always_inline)) inline void OutOfOrderCore::retire(const OpPlan &plan) {
   // HM-5: in order, retireWidth a cycle.
   int64_t cycle = std::max(retire_, done_);
   if (cycle == retire_ && retired_ >= config_.retireWidth)
@@ -395,6 +356,50 @@ void OutOfOrderCore::retire(const OpPlan &plan) {
       forward_->commitAt = commit_;
     forward_ = nullptr;
     storeEntry_ = storeEntry_ + 1 == storeFree_.size() ? 0 : storeEntry_ + 1;
+  }
+}
+
+bool OutOfOrderCore::step(const OpPlan &plan) {
+  bool isLoad = plan.kind == OpKind::Load || plan.kind == OpKind::FpLoad;
+  bool isStore = plan.kind == OpKind::Store || plan.kind == OpKind::FpStore;
+  if (phase_ == Phase::Place) {
+    dispatch(plan);
+    // HM-2: sources and a port must be ready.
+    int64_t cycle = std::max({dispatch_ + 1, ready_[plan.rs1], ready_[plan.rs2], ready_[plan.rs3]});
+    start_ = startOf(plan, cycle);
+    done_ = start_ + plan.latency;
+    lineAt_ = start_;
+    hasMissed_ = false;
+    phase_ = Phase::Access;
+  }
+  if (isLoad ? !load(plan) : isStore ? !store() : false)
+    return false;
+  phase_ = Phase::Place;
+  ready_[plan.rd] = done_;
+  if (plan.kind >= OpKind::Branch && plan.kind <= OpKind::IndirectJump)
+    branch(plan);
+  retire(plan);
+  return true;
+}
+
+int64_t OutOfOrderCore::run(int64_t horizon) {
+  horizon_ = horizon;
+  for (;;) {
+    if (phase_ == Phase::NextBlock) {
+      if (!nextBlock())
+        return ended;
+      phase_ = Phase::Fetch;
+    }
+    if (phase_ == Phase::Fetch) {
+      if (!fetch())
+        return pausedAt_;
+      phase_ = Phase::Place;
+    }
+    const std::vector<OpPlan> &plan = *plan_;
+    for (size_t size = plan.size(); index_ < size; ++index_)
+      if (!step(plan[index_]))
+        return pausedAt_;
+    phase_ = Phase::NextBlock;
   }
 }
 

@@ -96,6 +96,7 @@ private:
   bool nextBlock();
   bool fetch();
   bool step(const OpPlan &plan);
+  void advancePorts(int64_t cycle);
   void dispatch(const OpPlan &plan);
   int64_t startOf(const OpPlan &plan, int64_t cycle);
   int64_t takePort(PortTimeline &ports, int64_t cycle);

@@ -9,7 +9,8 @@
 
 namespace nearbank::sim {
 
-Core::Core(const CoreParameters &p) : l1d(p.l1d, "l1d"), l1i_(p.l1i, "l1i"), map_(p.dram) {
+Core::Core(const CoreParameters &p)
+    : l1d(p.l1d, "l1d"), l1i_(p.l1i, "l1i"), map_(p.dram), vectorBytes_(static_cast<unsigned>(p.vectorBits / 8)) {
   if (p.l2)
     l2_.emplace(*p.l2, "l2");
 }
@@ -20,6 +21,7 @@ void Core::start(Translation &translation, const GuestMemory &memory, uint64_t p
   memory_ = &memory;
   recentRanges_.fill(nullptr);
   haltPc_ = haltPc;
+  vector.reset(vectorBytes_);
   cycle = 0, roundingMode = 0, softFlags = 0;
   reservation = ~uint64_t{0};
   l1dMisses = l1iMisses = writebacks = splitAccesses = 0;
@@ -241,6 +243,13 @@ bool Core::accessCsr(const MicroOp &o) {
   case 3:
     old = roundingMode << 5 | flags;
     break;
+  case 0xc20: // vl, vtype and vlenb can be read only
+  case 0xc21:
+  case 0xc22:
+    if (vectorBytes_ == 0 || instruction.opcode != Opcode::Csrrs || instruction.rs1 != 0)
+      return trap(TrapKind::IllegalInstruction, 0, 0), false;
+    registers[o.rd] = o.imm == 0xc20 ? vector.vl : o.imm == 0xc21 ? vector.vtype : vectorBytes_;
+    return true;
   default:
     return trap(TrapKind::IllegalInstruction, 0, 0), false;
   }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "sim/core/Translation.h"
+#include "sim/isa/Vector.h"
 #include "sim/memory/Cache.h"
 #include "sim/memory/GuestMemory.h"
 #include "sim/memory/Vault.h"
@@ -59,6 +60,7 @@ struct CoreParameters {
   CacheConfig l1i, l1d;
   std::optional<CacheConfig> l2;
   DramConfig dram; ///< For its address mapping.
+  int64_t vectorBits = 0;
 };
 
 class Core {
@@ -72,7 +74,8 @@ public:
   void run(size_t eventLimit);
 
   // Read and written by the interpreter.
-  uint64_t registers[numRegisters + 1] = {};
+  uint64_t registers[numTimedRegisters + 1] = {}; ///< Those of vectors have no value here; see `vector`.
+  VectorState vector;
   const MicroOp *op = nullptr; ///< Next op; on a trap, the one that trapped.
   TimedBlock *timed = nullptr; ///< Block that runs.
   uint64_t cycle = 0;          ///< Core cycles from the last blocking event to the start of `timed`.
@@ -125,6 +128,7 @@ protected:
   Cache l1i_;
   std::optional<Cache> l2_;
   AddressMap map_;
+  unsigned vectorBytes_;
   std::vector<MemoryEvent> events_;
   std::vector<char *> scratchLines_;
   Trap trap_;

@@ -18,9 +18,10 @@ PipelineState stateAt(const std::array<uint64_t, numResources> &ready, uint64_t 
 }
 
 uint8_t dividerOf(Unit unit) {
-  return unit == Unit::Div                           ? intDividerResource
-         : unit == Unit::FDiv || unit == Unit::FSqrt ? floatDividerResource
-                                                     : discardRegister;
+  return unit == Unit::Div ? intDividerResource
+         : unit == Unit::FDiv || unit == Unit::FSqrt || unit == Unit::VFDiv || unit == Unit::VFSqrt
+             ? floatDividerResource
+             : discardRegister;
 }
 
 } // namespace
@@ -42,6 +43,20 @@ LatencyTable::LatencyTable(const CoreConfig &core, const CacheConfig &l1d) {
   set(Unit::FSqrt, core.fpSqrtCycles);
   set(Unit::FOther, core.fpMoveCycles);
   set(Unit::Other, core.intAluCycles);
+  set(Unit::VSet, core.intAluCycles);
+  set(Unit::VLoad, l1d.hitCycles);
+  set(Unit::VStore, core.intAluCycles);
+  set(Unit::VInt, core.vectorIntCycles);
+  set(Unit::VIntMul, core.vectorIntMulCycles);
+  set(Unit::VIntDiv, core.intDivCycles);
+  set(Unit::VFAdd, core.vectorFpAddCycles);
+  set(Unit::VFMul, core.vectorFpMulCycles);
+  set(Unit::VFFma, core.vectorFpFmaCycles);
+  set(Unit::VFDiv, core.vectorFpDivCycles);
+  set(Unit::VFSqrt, core.vectorFpSqrtCycles);
+  set(Unit::VMove, core.vectorMoveCycles);
+  set(Unit::VPermute, core.vectorPermuteCycles);
+  set(Unit::VReduce, core.vectorFpAddCycles + core.vectorPermuteCycles);
   branchTakenCycles = static_cast<uint32_t>(std::clamp<int64_t>(core.branchTakenCycles, 0, 100000));
 }
 

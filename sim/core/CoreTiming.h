@@ -24,13 +24,13 @@
 namespace nearbank::sim {
 
 /// Registers plus the two dividers, the resources that an instruction may wait for.
-inline constexpr uint8_t intDividerResource = numRegisters, floatDividerResource = numRegisters + 1;
-inline constexpr size_t numResources = numRegisters + 2;
+inline constexpr uint8_t intDividerResource = numTimedRegisters, floatDividerResource = numTimedRegisters + 1;
+inline constexpr size_t numResources = numTimedRegisters + 2;
 
 /// Cycles per unit.
 struct LatencyTable {
   LatencyTable(const CoreConfig &core, const CacheConfig &l1d);
-  std::array<uint32_t, 13> cycles{}; ///< By Unit; result latency.
+  std::array<uint32_t, numUnits> cycles{}; ///< By Unit; result latency.
   uint32_t branchTakenCycles = 0;
   uint32_t of(Opcode opcode) const { return cycles[static_cast<size_t>(infoOf(opcode).unit)]; }
 };

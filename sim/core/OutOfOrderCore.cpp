@@ -3,6 +3,7 @@
 #include "sim/core/OutOfOrderCore.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace nearbank::sim {
 namespace {
@@ -77,10 +78,75 @@ const std::vector<OpPlan> &PlanTable::planOf(const Block &block) {
   if (plans_.size() <= block.id)
     plans_.resize(block.id + 64);
   std::vector<OpPlan> &plan = plans_[block.id];
-  if (plan.empty())
-    for (const Instruction &instruction : block.instructions)
-      plan.push_back(planOf(instruction));
+  if (!plan.empty())
+    return plan;
+  VectorShape shape;
+  for (const Instruction &instruction : block.instructions) {
+    plan.push_back(planOf(instruction));
+    if (instruction.opcode == Opcode::VSet)
+      follow(instruction, shape);
+    else if (infoOf(instruction.opcode).format == Format::Vector)
+      planVector(instruction, shape, plan.back());
+  }
   return plan;
+}
+
+void PlanTable::follow(const Instruction &instruction, VectorShape &shape) {
+  auto word = static_cast<uint32_t>(instruction.imm);
+  if (word >> 30 == 2)
+    return; // vsetvl: the type is in a register
+  VectorState type;
+  type.vtype = word >> 20 & 0x7ff;
+  shape.elementBytes = int64_t{1} << type.sewLog2();
+  shape.registers = std::ldexp(1.0, type.lmulLog2());
+}
+
+void PlanTable::planVector(const Instruction &i, const VectorShape &shape, OpPlan &plan) const {
+  const CoreConfig &core = config_.core;
+  const OutOfOrderConfig &window = config_.outOfOrder;
+  double bits = shape.registers * static_cast<double>(core.vectorBits);
+  auto lanes = static_cast<double>(std::max<int64_t>(1, core.vectorLanesBits));
+  auto pieces = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(bits / lanes)));
+  auto elements = std::max<int64_t>(1, static_cast<int64_t>(bits / 8 / static_cast<double>(shape.elementBytes)));
+  auto set = [&](OpKind kind, int64_t latency, int64_t steps, int64_t interval = 1) {
+    plan.kind = kind;
+    plan.latency = static_cast<uint16_t>(std::clamp<int64_t>(latency, 0, 60000));
+    plan.steps = static_cast<uint16_t>(std::clamp<int64_t>(steps, 1, 60000));
+    plan.interval = static_cast<uint16_t>(std::clamp<int64_t>(interval, 1, 60000));
+  };
+  bool isOneByOne = (static_cast<uint32_t>(i.imm) >> 26 & 3) != 0 || static_cast<uint32_t>(i.imm) >> 29 != 0;
+  int64_t accesses = isOneByOne ? elements / std::max<int64_t>(1, core.vectorElementsPerCycle) : pieces;
+  switch (infoOf(i.opcode).unit) {
+  case Unit::VLoad:
+    return set(OpKind::FpLoad, window.fpLoadExtraCycles, accesses);
+  case Unit::VStore:
+    return set(OpKind::FpStore, 1, accesses);
+  case Unit::VIntMul:
+    return set(OpKind::FpMul, core.vectorIntMulCycles, pieces);
+  case Unit::VIntDiv:
+    return set(OpKind::FpDiv, core.intDivCycles, 1, core.intDivCycles * elements);
+  case Unit::VFAdd:
+    return set(OpKind::FpAdd, core.vectorFpAddCycles, pieces);
+  case Unit::VFMul:
+    return set(OpKind::FpMul, core.vectorFpMulCycles, pieces);
+  case Unit::VFFma:
+    return set(OpKind::FpMul, core.vectorFpFmaCycles, pieces);
+  case Unit::VFDiv:
+    return set(OpKind::FpDiv, core.vectorFpDivCycles, 1, window.fpDivIntervalCycles * pieces);
+  case Unit::VFSqrt:
+    return set(OpKind::FpDiv, core.vectorFpSqrtCycles, 1, window.fpSqrtIntervalCycles * pieces);
+  case Unit::VPermute:
+    return set(OpKind::FpMove, core.vectorPermuteCycles, pieces);
+  case Unit::VReduce: {
+    // Halves are folded onto each other until one element is left.
+    auto folds = static_cast<int64_t>(std::ceil(std::log2(static_cast<double>(std::max<int64_t>(2, elements)))));
+    return set(OpKind::FpAdd, folds * (core.vectorFpAddCycles + core.vectorPermuteCycles), folds);
+  }
+  case Unit::VInt:
+    return set(OpKind::FpMove, core.vectorIntCycles, pieces);
+  default:
+    return set(OpKind::FpMove, core.vectorMoveCycles, pieces);
+  }
 }
 
 OutOfOrderCore::OutOfOrderCore(const MachineConfig &c, int64_t id, HostMemory &memory)
@@ -223,7 +289,7 @@ __attribute__((always_inline)) inline int64_t OutOfOrderCore::takePorts(PortTime
   return cycle;
 }
 
-__attribute__((always_inline)) inline int64_t OutOfOrderCore::startOf(const OpPlan &plan, int64_t cycle) {
+__attribute__((always_inline)) inline int64_t OutOfOrderCore::placeOf(const OpPlan &plan, int64_t cycle) {
   switch (plan.kind) {
   case OpKind::Int:
     return takePort(intPorts_, cycle);
@@ -257,6 +323,13 @@ __attribute__((always_inline)) inline int64_t OutOfOrderCore::startOf(const OpPl
     return takePort(fpPorts_, cycle);
   }
   return cycle;
+}
+
+__attribute__((always_inline)) inline int64_t OutOfOrderCore::startOf(const OpPlan &plan, int64_t cycle) {
+  int64_t last = placeOf(plan, cycle);
+  for (uint16_t step = 1; step < plan.steps; ++step)
+    last = std::max(last, placeOf(plan, cycle));
+  return last;
 }
 
 __attribute__((always_inline)) inline bool OutOfOrderCore::accessLines(const TracedAccess &access) {

@@ -49,6 +49,7 @@ struct OpPlan {
   OpKind kind = OpKind::Int;
   uint16_t latency = 1;  ///< From start to result; of loads without the cache's part.
   uint16_t interval = 1; ///< Until the unit takes the next one; beyond 1 for dividers.
+  uint16_t steps = 1;    ///< Times that it takes a port: pieces of a vector, or elements that are accessed one by one.
 };
 
 /// The plans of a program's blocks; made when first asked for. Shared by the cores of one machine.
@@ -58,7 +59,14 @@ public:
   const std::vector<OpPlan> &planOf(const Block &block);
 
 private:
+  /// What a vector instruction depends on: the type that the block's last vsetvl has set, or else SEW 32 and LMUL 1.
+  struct VectorShape {
+    int64_t elementBytes = 4;
+    double registers = 1; ///< LMUL.
+  };
   OpPlan planOf(const Instruction &instruction) const;
+  void planVector(const Instruction &instruction, const VectorShape &shape, OpPlan &plan) const;
+  static void follow(const Instruction &instruction, VectorShape &shape);
 
   const MachineConfig &config_;
   std::vector<std::vector<OpPlan>> plans_; ///< By block id.
@@ -98,7 +106,9 @@ private:
   bool step(const OpPlan &plan);
   void advancePorts(int64_t cycle);
   void dispatch(const OpPlan &plan);
+  /// Cycle in which the last of its steps starts.
   int64_t startOf(const OpPlan &plan, int64_t cycle);
+  int64_t placeOf(const OpPlan &plan, int64_t cycle);
   int64_t takePort(PortTimeline &ports, int64_t cycle);
   int64_t takePorts(PortTimeline &first, PortTimeline &second, int64_t cycle);
   bool accessLines(const TracedAccess &access);

@@ -33,6 +33,29 @@ InstructionClass classOf(Unit unit) {
     return InstructionClass::FloatDiv;
   case Unit::FOther:
     return InstructionClass::FloatOther;
+  case Unit::VInt:
+    return InstructionClass::IntAlu;
+  case Unit::VIntMul:
+  case Unit::VIntDiv:
+    return InstructionClass::IntMulDiv;
+  case Unit::VLoad:
+    return InstructionClass::Load;
+  case Unit::VStore:
+    return InstructionClass::Store;
+  case Unit::VFAdd:
+  case Unit::VReduce:
+    return InstructionClass::FloatAdd;
+  case Unit::VFMul:
+    return InstructionClass::FloatMul;
+  case Unit::VFFma:
+    return InstructionClass::FloatFma;
+  case Unit::VFDiv:
+  case Unit::VFSqrt:
+    return InstructionClass::FloatDiv;
+  case Unit::VMove:
+  case Unit::VPermute:
+    return InstructionClass::FloatOther;
+  case Unit::VSet:
   case Unit::Other:
     return InstructionClass::Other;
   }
@@ -194,7 +217,7 @@ void Translation::lower(Block &block, const Instruction &instruction, uint64_t p
   block.instructions.push_back(instruction);
   block.pcs.push_back(pc);
   ++block.classCounts[static_cast<size_t>(classOf(info.unit))];
-  if (info.unit == Unit::Load || info.unit == Unit::Store)
+  if (info.unit == Unit::Load || info.unit == Unit::Store || info.unit == Unit::VLoad || info.unit == Unit::VStore)
     ++block.memoryAccesses;
 }
 

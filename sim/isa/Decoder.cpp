@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes the 32-bit encodings.
 #include "sim/isa/Instruction.h"
+#include "sim/isa/Vector.h"
 
 namespace nearbank::sim {
 namespace {
@@ -74,6 +75,8 @@ Instruction withOperands(Opcode opcode, uint32_t w, int32_t imm = 0) {
     break;
   case Format::FX:
     out.rd = f(rd), out.rs1 = rs1;
+    break;
+  case Format::Vector: // decodeVector fills them
     break;
   }
   return out;
@@ -247,9 +250,11 @@ Instruction decode(uint32_t w) {
   case 0x23:
     return make(pick({Sb, Sh, Sw, Sd}, funct3), immS(w));
   case 0x07:
-    return make(pick({Illegal, Flh, Flw, Fld}, funct3), immI(w));
+    return funct3 == 0 || funct3 >= 5 ? decodeVector(w) : make(pick({Illegal, Flh, Flw, Fld}, funct3), immI(w));
   case 0x27:
-    return make(pick({Illegal, Fsh, Fsw, Fsd}, funct3), immS(w));
+    return funct3 == 0 || funct3 >= 5 ? decodeVector(w) : make(pick({Illegal, Fsh, Fsw, Fsd}, funct3), immS(w));
+  case 0x57:
+    return decodeVector(w);
   case 0x13:
     if (funct3 == 1)
       return decodeShiftImmediate(w, Slli, Illegal, 6);

@@ -18,10 +18,13 @@ const char *registerName(uint8_t r) {
 }
 
 std::string operands(const Instruction &i) {
+  if (infoOf(i.opcode).format == Format::Vector)
+    return "";
   const char *rd = registerName(i.rd), *rs1 = registerName(i.rs1), *rs2 = registerName(i.rs2),
              *rs3 = registerName(i.rs3);
   switch (infoOf(i.opcode).format) {
   case Format::None:
+  case Format::Vector:
     return "";
   case Format::U:
     return fmt::format(" {}, {:#x}", rd, static_cast<uint32_t>(i.imm) >> 12);

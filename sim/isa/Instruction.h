@@ -14,6 +14,10 @@ inline constexpr uint8_t firstFloatRegister = 32;
 /// Register that takes results nobody reads: those written to x0.
 inline constexpr uint8_t discardRegister = 64;
 inline constexpr size_t numRegisters = 65;
+/// First vector register in the numbering of Instruction; for dependences only, vectors lie in VectorState.
+inline constexpr uint8_t firstVectorRegister = 65;
+/// Registers that timing tells apart.
+inline constexpr size_t numTimedRegisters = firstVectorRegister + 32;
 
 /// Rounding modes as encoded in instructions and in frm.
 enum class Rounding : uint8_t { NearestEven = 0, TowardZero = 1, Down = 2, Up = 3, NearestAway = 4, Dynamic = 7 };
@@ -30,7 +34,7 @@ struct Instruction {
   uint32_t word = 0;                     ///< Encoding; the low half only of a compressed instruction.
 };
 
-/// Decodes one instruction of RV64IMAFDC_Zicsr_Zifencei_Zfhmin_Zfbfmin.
+/// Decodes one instruction of RV64IMAFDC_Zicsr_Zifencei_Zfhmin_Zfbfmin, and of V (sim/isa/Vector.h).
 /// @param word the 32 bits at the program counter; the upper half is ignored when the instruction is compressed
 /// @return opcode Illegal when the encoding is none of the set
 Instruction decode(uint32_t word);

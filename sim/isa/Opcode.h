@@ -28,11 +28,41 @@ enum class Format : uint8_t {
   FFFF,
   XFF,
   XF,
-  FX
+  FX,
+  Vector ///< Whatever the word says; imm holds it.
 };
 
 /// Units that timing and statistics tell apart.
-enum class Unit : uint8_t { Alu, Mul, Div, Branch, Load, Store, FAdd, FMul, FFma, FDiv, FSqrt, FOther, Other };
+enum class Unit : uint8_t {
+  Alu,
+  Mul,
+  Div,
+  Branch,
+  Load,
+  Store,
+  FAdd,
+  FMul,
+  FFma,
+  FDiv,
+  FSqrt,
+  FOther,
+  Other,
+  VSet,
+  VLoad,
+  VStore,
+  VInt,
+  VIntMul,
+  VIntDiv,
+  VFAdd,
+  VFMul,
+  VFFma,
+  VFDiv,
+  VFSqrt,
+  VMove,
+  VPermute,
+  VReduce
+};
+inline constexpr size_t numUnits = static_cast<size_t>(Unit::VReduce) + 1;
 
 // X(enumerator, mnemonic, format, unit)
 #define NB_SIM_INTEGER_OPCODES(X)                                                                                      \
@@ -206,10 +236,28 @@ enum class Unit : uint8_t { Alu, Mul, Div, Branch, Load, Store, FAdd, FMul, FFma
   X(FcvtSBf16, "fcvt.s.bf16", FF, FOther)                                                                              \
   X(FcvtBf16S, "fcvt.bf16.s", FF, FOther)
 
+// Of a vector instruction the opcode tells the unit only; sim/isa/Vector.h executes the word.
+#define NB_SIM_VECTOR_OPCODES(X)                                                                                       \
+  X(VSet, "vset", Vector, VSet)                                                                                        \
+  X(VLoad, "vload", Vector, VLoad)                                                                                     \
+  X(VStore, "vstore", Vector, VStore)                                                                                  \
+  X(VInt, "vector integer", Vector, VInt)                                                                              \
+  X(VIntMul, "vector multiply", Vector, VIntMul)                                                                       \
+  X(VIntDiv, "vector divide", Vector, VIntDiv)                                                                         \
+  X(VFAdd, "vector float add", Vector, VFAdd)                                                                          \
+  X(VFMul, "vector float multiply", Vector, VFMul)                                                                     \
+  X(VFFma, "vector float multiply-add", Vector, VFFma)                                                                 \
+  X(VFDiv, "vector float divide", Vector, VFDiv)                                                                       \
+  X(VFSqrt, "vector float square root", Vector, VFSqrt)                                                                \
+  X(VMove, "vector move", Vector, VMove)                                                                               \
+  X(VPermute, "vector permute", Vector, VPermute)                                                                      \
+  X(VReduce, "vector reduce", Vector, VReduce)
+
 #define NB_SIM_OPCODES(X)                                                                                              \
   NB_SIM_INTEGER_OPCODES(X)                                                                                            \
   NB_SIM_ATOMIC_OPCODES(X)                                                                                             \
-  NB_SIM_FLOAT_OPCODES(X)
+  NB_SIM_FLOAT_OPCODES(X)                                                                                              \
+  NB_SIM_VECTOR_OPCODES(X)
 
 enum class Opcode : uint8_t {
 #define NB_X(name, mnemonic, format, unit) name,

@@ -86,7 +86,7 @@ HostMachine::Impl::Impl(const MachineConfig &machine, Start startState)
   auto numCores = static_cast<size_t>(config.core.count);
   // The functional cores' own caches time nothing.
   CacheConfig least{.sizeBytes = 64, .ways = 1, .lineBytes = 64, .hitCycles = 1};
-  CoreParameters parameters{least, least, std::nullopt, config.dram};
+  CoreParameters parameters{least, least, std::nullopt, config.dram, config.core.vectorBits};
   for (size_t i = 0; i < numCores; ++i)
     functional.push_back(std::make_unique<TracingCore>(parameters));
   cores.resize(numCores);

@@ -102,7 +102,7 @@ NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads)
                      .fix = "mend the machine file"});
   DramTiming checkDram(config.dram, config.l1d.lineBytes);
   weave.emplace(config);
-  CoreParameters parameters{config.l1i, config.l1d, config.l2, config.dram};
+  CoreParameters parameters{config.l1i, config.l1d, config.l2, config.dram, config.core.vectorBits};
   for (int64_t i = 0; i < config.core.count; ++i)
     cores.push_back(std::make_unique<Core>(parameters));
   size_t threads = simulatingThreads > 0 ? static_cast<size_t>(simulatingThreads)

@@ -49,7 +49,8 @@ def model_name() -> tuple[str, bool]:
 def effective_last_level(chase: dict[int, float], size: int) -> int:
     """Greatest power of two of bytes, up to the cache's size, that is served without the memory's latency.
 
-    Virtual machines share the last level with strangers: half way between the latencies of 2 MiB and of the largest set.
+    Virtual machines share the last level with strangers. Half way between the latencies of 2 MiB and of the largest
+    working set is where it ends.
     """
     limit = (chase[2048] + chase[max(chase)]) / 2
     fits = [kib * 1024 for kib in chase if chase[kib] <= limit and kib * 1024 <= size]
@@ -104,15 +105,15 @@ def main() -> None:
     put("l3", "sharedBy", threads, "one last level for all of them")
     idle = chase[max(chase)]
     row_ns = (22 + 24) * 0.625 + 64 / DDR4_CHANNEL_GBS
-    put("channel", "controllerNs", round(max(0.0, idle - hit / clock - row_ns), 1),
-        f"pointer chase over {max(chase) // 1024} MiB ({idle:.0f} ns) less the last level and a closed row, {by}")  # fmt: skip
+    rest = round(max(0.0, idle - hit / clock - row_ns), 1)
+    put("channel", "controllerNs", rest, f"pointer chase ({idle:.0f} ns) less the last level and a closed row, {by}")
     total = measured["readGBs"]
     channels = 1
     while channels * DDR4_CHANNEL_GBS * (1 - REFRESH_SHARE) < total:
         channels *= 2
     put("channel", "count", channels, f"as few as carry {total:.1f} GB/s, {by}")
-    put("channel", "bandwidthGBs", round(total / channels / (1 - REFRESH_SHARE), 2),
-        f"all threads reading: {total:.1f} GB/s without refresh, over the channels, {by}")  # fmt: skip
+    share = round(total / channels / (1 - REFRESH_SHARE), 2)
+    put("channel", "bandwidthGBs", share, f"all threads reading: {total:.1f} GB/s without refresh, over channels, {by}")
     put("threads", "forkNs", round(measured["parallelNs"] / 2, 0), f"half of an empty parallel section, {by}")
     put("threads", "joinNs", round(measured["parallelNs"] / 2, 0), f"half of an empty parallel section, {by}")
     header = "# SPDX-License-Identifier: Apache-2.0\n"

@@ -28,10 +28,19 @@ std::vector<std::pair<std::string, std::string>> overridesOf(const Json &sets) {
   return overrides;
 }
 
+/// A machine that can be simulated.
+/// @throws UserError NB0114 when it cannot be, and as loadMachine()
+MachineConfig simulatedMachine(const std::string &name, const Json &sets) {
+  MachineConfig machine = loadMachine(name, machineFolder(), overridesOf(sets));
+  if (!driver::canSimulate(machine))
+    throw UserError({"NB0114", "machine cannot be simulated", machine.file, "a machine whose cores execute kernels",
+                     "kind " + machine.kind, "name another machine; nearbank machines lists them"});
+  return machine;
+}
+
 /// The machine that options name, with the values that they change.
 MachineConfig machineOf(const Json &options) {
-  return loadMachine(options.value("machine", "nmc-64"), machineFolder(),
-                     overridesOf(options.value("set", Json::array())));
+  return simulatedMachine(options.value("machine", "nmc-64"), options.value("set", Json::array()));
 }
 
 driver::Simulation simulationOf(const std::string &word) {
@@ -136,7 +145,7 @@ private:
     plan.simulation = simulationOf(options.value("simulate", "none"));
     plan.hostSimulation = simulationOf(options.value("simulateHost", "none"));
     if (std::string host = options.value("host", ""); !host.empty())
-      plan.host = loadMachine(host, machineFolder(), {});
+      plan.host = simulatedMachine(host, Json::array());
     if (!progress.is_none())
       // A pointer, because the function is copied without the interpreter lock.
       plan.progress = [progress = &progress](const std::string &stage, int64_t done, int64_t all) {
@@ -209,5 +218,9 @@ NB_MODULE(_core, m) {
   m.def("simulate", &simulate, nb::arg("task"), nb::arg("options"));
   m.def("list_machines", [] { return listMachines(machineFolder()); });
   m.def("show_machine", &showMachine, nb::arg("name"), nb::arg("sets") = "");
+  m.def(
+      "can_simulate",
+      [](const std::string &name) { return driver::canSimulate(loadMachine(name, machineFolder(), {})); },
+      nb::arg("machine"));
   m.def("version_info", &versionInfo);
 }

@@ -6,6 +6,8 @@
 #include "compiler/codegen/PimCode.h"
 #include "runtime/Error.h"
 
+#include <fmt/format.h>
+
 namespace nearbank::driver {
 
 KernelCode::KernelCode(mlir::ModuleOp nests, const Program &program)
@@ -73,7 +75,7 @@ void KernelCode::compileSimulated(uint32_t kernel, SimulatedCode &code) {
 }
 
 const SimulatedCode &KernelCode::simulated(const MachineConfig &machine, const std::function<void(int64_t)> &progress) {
-  auto [found, isNew] = simulated_.try_emplace(machine.kind);
+  auto [found, isNew] = simulated_.try_emplace(fmt::format("{} {}", machine.kind, machine.core.vectorBits));
   SimulatedCode &code = found->second;
   if (!isNew)
     return code;

@@ -37,8 +37,8 @@ std::string simulatedMachineHash(const MachineConfig &machine) {
   for (const MachineValue &value : machine.values) {
     std::string section = value.path.substr(0, value.path.find('.'));
     // The energy of a launch is made of its counts afterwards.
-    bool isApplied = section == "placement" || section == "coherence" || section == "link" || section == "energy" ||
-                     (section == "host" && machine.kind != "host");
+    bool isApplied = section == "placement" || section == "coherence" || section == "energy" ||
+                     (machine.kind != "host" && (section == "host" || section == "link"));
     if (!isApplied)
       values[value.path] = canonicalValue(value.value);
   }
@@ -122,6 +122,8 @@ SimulationTask::SimulationTask(const Program &program, uint32_t nest, const PimK
   key_.sampling = samplingText(simulation);
   key_.simulator = simulatorVersion;
 }
+
+bool canSimulate(const MachineConfig &machine) { return machine.kind == "near-memory-cores"; }
 
 PimTiming SimulationTask::simulate(const MachineConfig &machine, int threads) const {
   const NestInstance &nest = program_.nests.front();

@@ -46,8 +46,11 @@ private:
   profile::SimulationKey key_;
 };
 
-/// Hash of those values of a machine on which simulated times depend: not of its name, thresholds, host, link and costs
-/// of crossing, which are applied to simulated times afterwards.
+/// Whether kernels can be compiled for a machine and simulated on it.
+bool canSimulate(const MachineConfig &machine);
+
+/// Hash of those values of a machine on which simulated times depend: not of its name, thresholds, energies, costs of
+/// crossing, and the host and link of a PIM machine, which are applied to simulated times afterwards.
 std::string simulatedMachineHash(const MachineConfig &machine);
 
 /// A result as it is kept in the database, and back.

@@ -81,7 +81,8 @@ def capture(module: nn.Module, example_inputs, *, training: bool = False) -> Cap
     example_inputs : tuple, list, dict or torch.Tensor
         Positional arguments, keyword arguments (dict), or a single tensor.
     training : bool, default False
-        Capture loss and gradients of all parameters; the module's first output is then the scalar loss.
+        Capture loss and gradients of all parameters; the module's first output is then the scalar loss. With an
+        attribute ``nearbank_optimizer`` of "adam" the module's graph goes on to the updated parameters.
 
     Returns
     -------
@@ -98,13 +99,22 @@ def capture(module: nn.Module, example_inputs, *, training: bool = False) -> Cap
     graph_module, arguments, names, num_state = _state_as_arguments(exported, tensors)
     is_meta = any(argument.is_meta for argument in arguments)
     joint, output_names = _trace(graph_module, arguments, names, num_state, training)
+    moments = None
+    if training and getattr(module, "nearbank_optimizer", None):
+        from nearbank.training_step import append_adam
+
+        joint, moments = append_adam(joint, arguments, names, output_names)
+        arguments, names = [*arguments, *moments.first, *moments.second], [*names, *moments.argument_names]
+        output_names = [n for n in output_names if not n.startswith("grad of ")] + moments.output_names
+        # A step changes parameters: nothing that depends on them is the same in all steps.
+        num_state = 0
     return CapturedModel(
         graph_module=joint,
         arguments=arguments,
         parameters=list(range(num_state)),
         argument_names=names,
         output_names=output_names,
-        reference=lambda dtype: EagerModel(flat, tensors, output_names, training, dtype),
+        reference=lambda dtype: EagerModel(flat, tensors, output_names, training, dtype, moments),
         training=training,
         is_meta=is_meta,
     )

@@ -29,13 +29,17 @@ class EagerModel:
         Compute gradients too.
     dtype : torch.dtype or None
         Type of all floating-point parameters, buffers and inputs; None leaves them.
+    moments : nearbank.training_step.Moments, optional
+        Update the parameters with Adam, from these moments.
     """
 
-    def __init__(self, flat, tensors, output_names, training, dtype):
+    def __init__(self, flat, tensors, output_names, training, dtype, moments=None):
+        self._moments = moments
         self._module = copy.deepcopy(flat)
         self._tensors = list(tensors)
         self._names = output_names
         self._training = training
+        self._updated: dict[str, torch.Tensor] = {}
         if dtype is not None:
             self._module = self._module.to(dtype)
             self._tensors = [t.to(dtype) if t.is_floating_point() else t for t in self._tensors]
@@ -46,6 +50,11 @@ class EagerModel:
             outputs = self._module(*self._tensors)
         if self._training:
             outputs[0].sum().backward()
+        if self._moments:
+            named = {name.removeprefix(ROOT_NAME + "."): p for name, p in self._module.named_parameters()}
+            trained = [named[name] for name in self._moments.names]
+            with torch.no_grad():
+                self._updated = self._moments.update(trained, [parameter.grad for parameter in trained])
         return outputs
 
     def outputs(self) -> list[torch.Tensor | None]:
@@ -65,6 +74,7 @@ class EagerModel:
             values[f"grad of {name.removeprefix(prefix)}"] = parameter.grad
         for name, buffer in self._module.named_buffers(remove_duplicate=False):
             values[f"new value of {name.removeprefix(prefix)}"] = buffer.clone()
+        values.update(self._updated)
         return [values.get(name) for name in self._names]
 
     def time_ns(self) -> int:

@@ -14,6 +14,7 @@ SENTENCES = (
     "How far is the nearest bank branch that opens on Saturday morning?",
 )
 SEED = 0
+OPERATOR_PREFIX = "op:"
 
 
 class SentenceEmbedder(nn.Module):
@@ -198,6 +199,12 @@ def _mlp_train(batch):
     return MlpLoss(), (torch.randn(batch or 64, 1024), torch.randn(batch or 64, 1024))
 
 
+def _block_train(batch):
+    from nearbank.training_step import block_step
+
+    return block_step(batch)
+
+
 def _attention(batch):
     return Attention(), (torch.randn(batch or 1, 256, 512),)
 
@@ -238,6 +245,7 @@ BUILT_IN = {
     "minilm": _minilm,
     "mlp": _mlp,
     "mlp-train": _mlp_train,
+    "block-train": _block_train,
     "attention": _attention,
     "llama-tiny": _llama_tiny,
     "gptj-tiny": _gptj_tiny,
@@ -250,7 +258,7 @@ def build(name: str, batch: int | None = None):
     Parameters
     ----------
     name : str
-        A key of `BUILT_IN`.
+        A key of `BUILT_IN`, or ``op:`` and a key of `nearbank.operators.OPERATORS`.
     batch : int, optional
         Batch size; each model has its own default.
 
@@ -261,5 +269,10 @@ def build(name: str, batch: int | None = None):
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
-        module, inputs = BUILT_IN[name](batch)
+        if name.startswith(OPERATOR_PREFIX):
+            from nearbank import operators
+
+            module, inputs = operators.build(name.removeprefix(OPERATOR_PREFIX))
+        else:
+            module, inputs = BUILT_IN[name](batch)
     return module.train(bool(getattr(module, "nearbank_train", False))), inputs

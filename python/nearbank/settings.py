@@ -176,11 +176,13 @@ def default_host() -> str:
     Returns
     -------
     str
-        ``"host-16"``.
+        ``"host-16"``; ``"native"`` where the core cannot simulate it.
     """
-    from nearbank.machine_files import folder
-
-    return DEFAULT_HOST if os.path.isfile(os.path.join(folder(), f"{DEFAULT_HOST}.yaml")) else NATIVE
+    try:
+        import nearbank._core
+    except ImportError:  # Only without the extension, where nothing can be compiled either.
+        return NATIVE
+    return DEFAULT_HOST if nearbank._core.can_simulate(DEFAULT_HOST) else NATIVE
 
 
 def home_folder() -> str:

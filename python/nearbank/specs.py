@@ -13,9 +13,32 @@ from nearbank import large_models
 from nearbank.errors import make_error, nearest, unknown_name
 
 #: Names of the built-in models; `nearbank.models` builds them.
-BUILT_IN_NAMES = ("minilm", "mlp", "mlp-train", "attention", "llama-tiny", "gptj-tiny")
+BUILT_IN_NAMES = ("minilm", "mlp", "mlp-train", "block-train", "attention", "llama-tiny", "gptj-tiny")
+#: The single operators; `nearbank.operators` builds them.
+OPERATOR_NAMES = (
+    "op:add",
+    "op:broadcast-add",
+    "op:gelu",
+    "op:sum",
+    "op:max",
+    "op:softmax",
+    "op:layer-norm",
+    "op:rms-norm",
+    "op:gemv",
+    "op:gemm-small",
+    "op:gemm-large",
+    "op:batched-matmul",
+    "op:transpose",
+    "op:concat",
+    "op:cumsum",
+    "op:embedding",
+    "op:gather",
+    "op:index-add",
+    "op:conv2d",
+    "op:max-pool",
+)
 #: All names that need no file: the small models and those of `nearbank.large_models`.
-NAMES = (*BUILT_IN_NAMES, *large_models.NAMES)
+NAMES = (*BUILT_IN_NAMES, *OPERATOR_NAMES, *large_models.NAMES)
 DTYPES = ("f32", "bf16", "f16", "f64")
 
 
@@ -99,7 +122,7 @@ def load(
     if not isinstance(spec, str):
         name, module, inputs = type(spec).__name__, spec, example_inputs
         _check_pair(name, (module, inputs))
-    elif spec in BUILT_IN_NAMES:
+    elif spec in BUILT_IN_NAMES or spec in OPERATOR_NAMES:
         from nearbank import models
 
         name, (module, inputs) = spec, models.build(spec, batch)
@@ -135,10 +158,11 @@ def _cast(module, inputs, dtype):
 
 def _from_file(spec: str):
     path, separator, function = spec.rpartition(":")
-    if not separator or not path:
+    if not separator or not path or path == "op":
         close = nearest(spec, NAMES)
         fix = f"did you mean {close!r}?" if close else "write file.py:function, or one of the built-in names"
-        raise _not_found(spec, f"one of: {', '.join(NAMES)}; hf:DIR; or file.py:function", fix)
+        shown = OPERATOR_NAMES if path == "op" else (*BUILT_IN_NAMES, "op:NAME", *large_models.NAMES)
+        raise _not_found(spec, f"one of: {', '.join(shown)}; hf:DIR; or file.py:function", fix)
     if not os.path.isfile(path):
         close = _nearest_file(path)
         fix = f"did you mean {close}:{function}?" if close else "check the path"

@@ -9,9 +9,11 @@ import nearbank
 import pytest
 import torch
 from front_models import Convolution, Dropout, TwoLayers
-from nearbank import comparison, models, report, rundoc, specs
+from nearbank import comparison, models, operators, report, rundoc, specs
 from nearbank.capture import capture
 from nearbank.errors import UserError
+from nearbank.fixups import normalize
+from nearbank.splitting import split
 from torch import nn
 
 
@@ -35,8 +37,8 @@ def test_unknown_built_in_offers_the_nearest():
     assert message("mlpp") == (
         "error[NB0201]: the model cannot be found\n"
         "  where:    mlpp\n"
-        "  expected: one of: minilm, mlp, mlp-train, attention, llama-tiny, gptj-tiny, llama-7b, gptj-6b, bert-base, "
-        "resnet-50; hf:DIR; or file.py:function\n"
+        "  expected: one of: minilm, mlp, mlp-train, block-train, attention, llama-tiny, gptj-tiny, op:NAME, llama-7b, "
+        "gptj-6b, bert-base, resnet-50; hf:DIR; or file.py:function\n"
         "  fix:      did you mean 'mlp'?\n"
         "  more:     nearbank explain NB0201"
     )
@@ -96,6 +98,57 @@ def test_built_in_weights_are_the_same_each_time():
 
 def test_names_of_the_built_ins_agree():
     assert tuple(models.BUILT_IN) == specs.BUILT_IN_NAMES
+    assert tuple(f"op:{name}" for name in operators.OPERATORS) == specs.OPERATOR_NAMES
+
+
+def test_an_unknown_operator_offers_the_closest():
+    with pytest.raises(UserError) as info:
+        specs.load("op:softmx")
+    assert "did you mean 'op:softmax'?" in str(info.value)
+    assert "op:layer-norm" in str(info.value)
+
+
+@pytest.mark.parametrize("name", specs.OPERATOR_NAMES)
+def test_operators_read_nothing_but_their_inputs(name, monkeypatch):
+    """Every operator compiles without eager parts; nothing of it is hoisted."""
+    model = specs.load(name)
+    small = tuple(torch.empty_like(tensor, device="meta") for tensor in model.example_inputs)
+    captured = capture(model.module.to("meta"), small)
+    assert captured.parameters == []
+    parts = split(normalize(captured.graph_module).graph_module, lambda piece: None)
+    assert parts.eager_ops == []
+
+
+def test_a_training_step_is_that_of_torch():
+    """One step of Adam from the same moments, in float64, on a block of the built-in's form."""
+    from nearbank import training_step
+
+    torch.manual_seed(0)
+    module = training_step.BlockLoss()
+    module.block = training_step.TransformerBlock(16, 2, 24)
+    module.double()
+    x, target = torch.randn(2, 5, 16, dtype=torch.float64), torch.randn(2, 5, 16, dtype=torch.float64)
+    captured = capture(module, (x, target), training=True)
+    assert captured.parameters == []
+    outputs = dict(zip(captured.output_names, captured.graph_module(*captured.arguments), strict=True))
+    arguments = dict(zip(captured.argument_names, captured.arguments, strict=True))
+    optimizer = torch.optim.Adam(module.parameters())
+    module(x, target).backward()
+    for name, parameter in module.named_parameters():
+        optimizer.state[parameter] = {
+            "step": torch.tensor(training_step.STEP - 1.0),
+            "exp_avg": arguments[f"first moment of {name}"].clone(),
+            "exp_avg_sq": arguments[f"second moment of {name}"].clone(),
+        }
+    optimizer.step()
+    assert len(outputs) == 1 + 3 * len(list(module.parameters()))
+    for name, parameter in module.named_parameters():
+        state = optimizer.state[parameter]
+        # Both round each of some ten operations once.
+        close = {"rtol": 1e-12, "atol": 1e-15}
+        torch.testing.assert_close(outputs[f"new value of {name}"], parameter.detach(), **close)
+        torch.testing.assert_close(outputs[f"new value of first moment of {name}"], state["exp_avg"], **close)
+        torch.testing.assert_close(outputs[f"new value of second moment of {name}"], state["exp_avg_sq"], **close)
 
 
 def test_a_model_whose_control_flow_depends_on_values_is_refused():

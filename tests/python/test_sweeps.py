@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -231,3 +233,24 @@ def test_a_long_simulation_is_announced_after_the_first_seconds(monkeypatch):
     # Two seconds calibrate the rate: 97 of 99 tasks are left, a second each.
     assert len(notes) == 1 and "about 2 min" in notes[0]
     assert left[0] == pytest.approx(98) and left[-1] == 0
+
+
+@needs_core
+@pytest.mark.skipif(
+    not shutil.which("mpirun") or not importlib.util.find_spec("mpi4py"), reason="no Open MPI, or no mpi4py"
+)
+def test_ranks_of_an_mpi_job_find_the_same_times(model):
+    words = command(model, "--machine", "nmc-32,nmc-64", "--policy", "pim-only", "--format", "json", "--out")
+    mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "3"]
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    runs = []
+    for prefix, more in (([], []), (mpirun, ["--mpi"])):
+        Path("p.sqlite").unlink(missing_ok=True)
+        done = subprocess.run(
+            [*prefix, *words, "out", *more], env={**environment(), **root}, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        runs.append(json.loads(done.stdout)["runs"])
+    assert all(run["summary"]["simulatedNests"] > 0 for run in runs[1])
+    times = [[nest["pimTime"] for run in each for nest in run["nests"]] for each in runs]
+    assert times[0] == times[1]

@@ -33,8 +33,20 @@ std::vector<std::pair<std::string, std::string>> overridesOf(const Json &sets) {
 MachineConfig simulatedMachine(const std::string &name, const Json &sets) {
   MachineConfig machine = loadMachine(name, machineFolder(), overridesOf(sets));
   if (!driver::canSimulate(machine))
-    throw UserError({"NB0114", "machine cannot be simulated", machine.file, "a machine whose cores execute kernels",
-                     "kind " + machine.kind, "name another machine; nearbank machines lists them"});
+    throw UserError({"NB0114", "machine cannot be simulated", machine.file,
+                     "a machine whose cores execute kernels, with a vector unit only where the simulator has one",
+                     "kind " + machine.kind + ", core.vectorBits " + std::to_string(machine.core.vectorBits),
+                     "name another machine; nearbank machines lists them"});
+  return machine;
+}
+
+/// A machine that may stand for the host.
+/// @throws UserError NB0115 when it may not, and as simulatedMachine()
+MachineConfig modelledHost(const std::string &name) {
+  MachineConfig machine = simulatedMachine(name, Json::array());
+  if (machine.kind != "host")
+    throw UserError({"NB0115", "machine is no host", "--host " + name, "native, or a machine of kind host",
+                     "kind " + machine.kind, "name host-16, or a machine file of that kind"});
   return machine;
 }
 
@@ -137,6 +149,9 @@ private:
     Json options = Json::parse(text);
     driver::PlanOptions plan;
     plan.machine = machineOf(options);
+    if (plan.machine.kind == "host")
+      throw UserError({"NB0114", "machine cannot be simulated", plan.machine.file,
+                       "a PIM machine; a host stands on the other side", "kind host", "name it with --host"});
     plan.policy = options.value("policy", "two-stage");
     plan.database = options.value("db", "");
     plan.threads = options.value("threads", 0);
@@ -145,7 +160,7 @@ private:
     plan.simulation = simulationOf(options.value("simulate", "none"));
     plan.hostSimulation = simulationOf(options.value("simulateHost", "none"));
     if (std::string host = options.value("host", ""); !host.empty())
-      plan.host = simulatedMachine(host, Json::array());
+      plan.host = modelledHost(host);
     if (!progress.is_none())
       // A pointer, because the function is copied without the interpreter lock.
       plan.progress = [progress = &progress](const std::string &stage, int64_t done, int64_t all) {

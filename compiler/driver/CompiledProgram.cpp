@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 namespace nearbank::driver {
@@ -118,7 +119,8 @@ profile::NestProfile CompiledProgram::Impl::profileKernel(uint32_t kernel, const
   profiling.codegenVersion = codegenVersion;
   profiling.indexBounds = program.kernels[kernel].facts.indexBounds;
   uint32_t nest = firstNestOf(kernel);
-  const HostConfig &host = options.machine.host;
+  // A modelled host is judged by its own caches.
+  const HostConfig &host = options.host ? options.host->host : options.machine.host;
   profile::ProfileKey key;
   key.nest = program.kernels[kernel].key;
   key.host = profile::hostFingerprint();
@@ -220,16 +222,19 @@ static placement::PlacementInput checkedInput(const Program &program, const Plan
 }
 
 /// Instructions that a simulation of this kernel executes, roughly: the issue cycles of PL-3.1, or what sampling takes
-/// of them.
-static double expectedInstructions(const NestFacts &facts, const profile::NestProfile &profile,
+/// of them where the tasks of a core are many enough for its windows.
+static double expectedInstructions(const NestFacts &facts, const profile::NestProfile &profile, int64_t tasks,
                                    const PlanOptions &options, const MachineConfig &target, Simulation simulation) {
   double whole = placement::predictPimTime(facts, profile, options.machine).issueCycles;
-  if (simulation == Simulation::Exact)
+  if (simulation == Simulation::Exact || tasks < 1)
     return whole;
   sim::SamplingOptions sampling;
+  double cores = double(std::min(tasks, target.core.count));
+  double length = std::max(1.0, std::ceil(double(sampling.windowInstructions) / (whole / double(tasks))));
   // Per window a warm-up of two lengths, and again with a measured length; the start of the block, and the pilot.
-  double lengths = 5.0 * double(sampling.windows) + 3;
-  return std::min(whole, lengths * double(sampling.windowInstructions) * double(target.core.count));
+  double executed = (5.0 * double(sampling.windows) + 3) * length;
+  bool isWhole = double(tasks) / cores < executed * sampling.leastGain;
+  return isWhole ? whole : executed * cores * whole / double(tasks);
 }
 
 std::vector<PendingSimulation> CompiledProgram::prepare(const PlanOptions &options) {
@@ -244,8 +249,8 @@ std::vector<PendingSimulation> CompiledProgram::prepare(const PlanOptions &optio
     for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel) {
       if (!tasks[kernel] || impl_->knownTiming(tasks[kernel]->key(), database))
         continue;
-      double instructions =
-          expectedInstructions(program.kernels[kernel].facts, plan.profiles[kernel], options, target, simulation);
+      double instructions = expectedInstructions(program.kernels[kernel].facts, plan.profiles[kernel],
+                                                 tasks[kernel]->tasks(), options, target, simulation);
       pending.push_back({std::move(*tasks[kernel]), isOnHost, instructions});
     }
   };

@@ -58,14 +58,17 @@ void KernelCode::bindNative(uint32_t index, codegen::Target target, const std::m
   }
 }
 
-void KernelCode::compileSimulated(uint32_t kernel, SimulatedCode &code) {
+void KernelCode::compileSimulated(uint32_t kernel, const MachineConfig &machine, SimulatedCode &code) {
   const std::string &name = program_.kernels[kernel].name;
+  bool isHost = machine.kind == "host";
+  codegen::VectorUnit vector{machine.core.vectorBits};
   std::string diagnostics;
   auto compile = [&] {
-    std::unique_ptr<codegen::LoweredKernels> lowered =
-        codegen::lowerKernels(nests_, {name}, codegen::Target::Pim, diagnostics);
+    std::unique_ptr<codegen::LoweredKernels> lowered = codegen::lowerKernels(
+        nests_, {name}, isHost ? codegen::Target::ModelledHost : codegen::Target::Pim, diagnostics, vector);
     if (lowered)
-      code.kernels[kernel] = codegen::compilePim(*lowered, name, diagnostics);
+      code.kernels[kernel] = isHost ? codegen::compileModelledHost(*lowered, name, vector, diagnostics)
+                                    : codegen::compilePim(*lowered, name, diagnostics, vector);
   };
   bool isAlive = codegen::survivesCrash(compile, diagnostics);
   if (!isAlive)
@@ -84,7 +87,7 @@ const SimulatedCode &KernelCode::simulated(const MachineConfig &machine, const s
   for (uint32_t kernel = 0; kernel < program_.kernels.size(); ++kernel) {
     if (progress)
       progress(kernel);
-    compileSimulated(kernel, code);
+    compileSimulated(kernel, machine, code);
   }
   return code;
 }

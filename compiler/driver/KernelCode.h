@@ -40,7 +40,7 @@ public:
 private:
   void bindNative(uint32_t index, codegen::Target target, const std::map<std::string, int64_t> &tasks,
                   const std::set<std::string> &usingBlas);
-  void compileSimulated(uint32_t kernel, SimulatedCode &code);
+  void compileSimulated(uint32_t kernel, const MachineConfig &machine, SimulatedCode &code);
 
   mlir::ModuleOp nests_;
   const Program &program_;

@@ -4,6 +4,7 @@
 #include "compiler/driver/SimulatorVersion.h"
 #include "compiler/profile/ScratchArena.h"
 #include "runtime/Error.h"
+#include "sim/system/HostDevice.h"
 #include "sim/system/NmcDevice.h"
 #include "sim/system/SampledLaunch.h"
 
@@ -123,7 +124,22 @@ SimulationTask::SimulationTask(const Program &program, uint32_t nest, const PimK
   key_.simulator = simulatorVersion;
 }
 
-bool canSimulate(const MachineConfig &machine) { return machine.kind == "near-memory-cores"; }
+/// Longest vector registers that the simulator executes.
+static constexpr int64_t executedVectorBits = 0;
+
+bool canSimulate(const MachineConfig &machine) {
+  bool executesKernels = machine.kind == "near-memory-cores" || machine.kind == "host";
+  return executesKernels && machine.core.vectorBits <= executedVectorBits;
+}
+
+template <typename Device>
+static PimTiming simulateOn(Device &&device, Simulation simulation, const PimKernel &code,
+                            std::span<const PimDevice::BoundBuffer> bound, std::span<const NestOperand> operands) {
+  if (simulation == Simulation::Sampled)
+    return device.estimate(code, bound, operands);
+  KernelStatus status;
+  return device.execute(code, bound, operands, status);
+}
 
 PimTiming SimulationTask::simulate(const MachineConfig &machine, int threads) const {
   const NestInstance &nest = program_.nests.front();
@@ -141,11 +157,9 @@ PimTiming SimulationTask::simulate(const MachineConfig &machine, int threads) co
     target.host = static_cast<std::byte *>(scratch.operands()[i]) - nest.operands[i].byteOffset;
     target.isWritable |= nest.operands[i].writes;
   }
-  sim::NmcDevice device(machine, threads);
-  if (simulation_ == Simulation::Sampled)
-    return device.estimate(code_, bound, nest.operands);
-  KernelStatus status;
-  return device.execute(code_, bound, nest.operands, status);
+  if (machine.kind == "host")
+    return simulateOn(sim::HostDevice(machine), simulation_, code_, bound, nest.operands);
+  return simulateOn(sim::NmcDevice(machine, threads), simulation_, code_, bound, nest.operands);
 }
 
 std::string SimulationTask::serialize() const {

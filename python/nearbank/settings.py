@@ -176,7 +176,7 @@ def default_host() -> str:
     Returns
     -------
     str
-        ``"host-16"``; ``"native"`` where the core cannot simulate it.
+        ``"host-16"``; ``"native"`` where the simulator lacks its vector unit.
     """
     try:
         import nearbank._core

@@ -17,6 +17,35 @@ PipelineState stateAt(const std::array<uint64_t, numResources> &ready, uint64_t 
   return state;
 }
 
+/// Cycles for which a vector instruction keeps the issue stage; 1 for others.
+uint64_t occupancyOf(const Instruction &instruction, const VectorShape &shape, const LatencyTable &latency) {
+  switch (infoOf(instruction.opcode).unit) {
+  case Unit::VLoad:
+  case Unit::VStore:
+    if (isElementwise(instruction))
+      return static_cast<uint64_t>(std::max<int64_t>(1, shape.elements(latency.vectorBits) /
+                                                            std::max<int64_t>(1, latency.vectorElementsPerCycle)));
+    break;
+  case Unit::VReduce:
+    return static_cast<uint64_t>(shape.folds(latency.vectorBits)) * latency.of(instruction.opcode);
+  case Unit::VIntDiv:
+    return static_cast<uint64_t>(shape.elements(latency.vectorBits)) * latency.of(instruction.opcode);
+  case Unit::VInt:
+  case Unit::VIntMul:
+  case Unit::VFAdd:
+  case Unit::VFMul:
+  case Unit::VFFma:
+  case Unit::VFDiv:
+  case Unit::VFSqrt:
+  case Unit::VMove:
+  case Unit::VPermute:
+    break;
+  default:
+    return 1;
+  }
+  return static_cast<uint64_t>(shape.pieces(latency.vectorBits, latency.vectorLanesBits));
+}
+
 uint8_t dividerOf(Unit unit) {
   return unit == Unit::Div ? intDividerResource
          : unit == Unit::FDiv || unit == Unit::FSqrt || unit == Unit::VFDiv || unit == Unit::VFSqrt
@@ -57,6 +86,8 @@ LatencyTable::LatencyTable(const CoreConfig &core, const CacheConfig &l1d) {
   set(Unit::VMove, core.vectorMoveCycles);
   set(Unit::VPermute, core.vectorPermuteCycles);
   set(Unit::VReduce, core.vectorFpAddCycles + core.vectorPermuteCycles);
+  vectorBits = core.vectorBits, vectorLanesBits = core.vectorLanesBits;
+  vectorElementsPerCycle = core.vectorElementsPerCycle;
   branchTakenCycles = static_cast<uint32_t>(std::clamp<int64_t>(core.branchTakenCycles, 0, 100000));
 }
 
@@ -68,7 +99,7 @@ StateId StateTable::intern(const PipelineState &state) {
 }
 
 RunTiming timeRun(std::span<const Instruction> instructions, const PipelineState &start, const LatencyTable &latency,
-                  std::vector<IssueTime> &issueTimes) {
+                  std::vector<IssueTime> &issueTimes, VectorShape shape) {
   std::array<uint64_t, numResources> ready{};
   uint64_t next = 0, allReady = 0;
   for (auto [resource, cycles] : start) {
@@ -77,7 +108,9 @@ RunTiming timeRun(std::span<const Instruction> instructions, const PipelineState
   }
   for (const Instruction &instruction : instructions) {
     const OpcodeInfo &info = infoOf(instruction.opcode);
-    uint64_t cycles = latency.of(instruction.opcode);
+    shape.follow(instruction);
+    uint64_t occupancy = occupancyOf(instruction, shape, latency);
+    uint64_t cycles = latency.of(instruction.opcode) + occupancy - 1;
     uint8_t divider = dividerOf(info.unit), rd = instruction.rd;
     uint64_t issue = std::max(next, ready[instruction.rs1]);
     if (info.format != Format::CsrImm)
@@ -95,7 +128,7 @@ RunTiming timeRun(std::span<const Instruction> instructions, const PipelineState
       ready[divider] = issue + cycles;
     if (rd != discardRegister || divider != discardRegister)
       allReady = std::max(allReady, issue + cycles);
-    next = issue + 1;
+    next = issue + occupancy;
   }
   RunTiming out;
   out.fallThroughCycles = static_cast<uint32_t>(next);

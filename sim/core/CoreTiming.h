@@ -14,6 +14,7 @@
 
 #include "runtime/Machine.h"
 #include "sim/isa/Instruction.h"
+#include "sim/isa/Vector.h"
 
 #include <array>
 #include <cstdint>
@@ -32,6 +33,7 @@ struct LatencyTable {
   LatencyTable(const CoreConfig &core, const CacheConfig &l1d);
   std::array<uint32_t, numUnits> cycles{}; ///< By Unit; result latency.
   uint32_t branchTakenCycles = 0;
+  int64_t vectorBits = 0, vectorLanesBits = 1, vectorElementsPerCycle = 1;
   uint32_t of(Opcode opcode) const { return cycles[static_cast<size_t>(infoOf(opcode).unit)]; }
 };
 
@@ -63,8 +65,11 @@ struct RunTiming {
   PipelineState fallThroughState, takenState;
 };
 
-/// Computes issue times of `instructions`; the last one is the only one that may branch.
+/// Computes issue times of `instructions`; the last one is the only one that may branch. A vector instruction keeps the
+/// issue stage for as many cycles as its register group needs to pass the datapath, or its elements to be accessed one
+/// by one; there is no chaining.
+/// @param shape vector type before the first of them
 RunTiming timeRun(std::span<const Instruction> instructions, const PipelineState &start, const LatencyTable &latency,
-                  std::vector<IssueTime> &issueTimes);
+                  std::vector<IssueTime> &issueTimes, VectorShape shape = {});
 
 } // namespace nearbank::sim

@@ -3,7 +3,6 @@
 #include "sim/core/OutOfOrderCore.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace nearbank::sim {
 namespace {
@@ -83,39 +82,24 @@ const std::vector<OpPlan> &PlanTable::planOf(const Block &block) {
   VectorShape shape;
   for (const Instruction &instruction : block.instructions) {
     plan.push_back(planOf(instruction));
-    if (instruction.opcode == Opcode::VSet)
-      follow(instruction, shape);
-    else if (infoOf(instruction.opcode).format == Format::Vector)
+    shape.follow(instruction);
+    if (instruction.opcode != Opcode::VSet && infoOf(instruction.opcode).format == Format::Vector)
       planVector(instruction, shape, plan.back());
   }
   return plan;
 }
 
-void PlanTable::follow(const Instruction &instruction, VectorShape &shape) {
-  auto word = static_cast<uint32_t>(instruction.imm);
-  if (word >> 30 == 2)
-    return; // vsetvl: the type is in a register
-  VectorState type;
-  type.vtype = word >> 20 & 0x7ff;
-  shape.elementBytes = int64_t{1} << type.sewLog2();
-  shape.registers = std::ldexp(1.0, type.lmulLog2());
-}
-
 void PlanTable::planVector(const Instruction &i, const VectorShape &shape, OpPlan &plan) const {
   const CoreConfig &core = config_.core;
   const OutOfOrderConfig &window = config_.outOfOrder;
-  double bits = shape.registers * static_cast<double>(core.vectorBits);
-  auto lanes = static_cast<double>(std::max<int64_t>(1, core.vectorLanesBits));
-  auto pieces = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(bits / lanes)));
-  auto elements = std::max<int64_t>(1, static_cast<int64_t>(bits / 8 / static_cast<double>(shape.elementBytes)));
+  int64_t pieces = shape.pieces(core.vectorBits, core.vectorLanesBits), elements = shape.elements(core.vectorBits);
   auto set = [&](OpKind kind, int64_t latency, int64_t steps, int64_t interval = 1) {
     plan.kind = kind;
     plan.latency = static_cast<uint16_t>(std::clamp<int64_t>(latency, 0, 60000));
     plan.steps = static_cast<uint16_t>(std::clamp<int64_t>(steps, 1, 60000));
     plan.interval = static_cast<uint16_t>(std::clamp<int64_t>(interval, 1, 60000));
   };
-  bool isOneByOne = (static_cast<uint32_t>(i.imm) >> 26 & 3) != 0 || static_cast<uint32_t>(i.imm) >> 29 != 0;
-  int64_t accesses = isOneByOne ? elements / std::max<int64_t>(1, core.vectorElementsPerCycle) : pieces;
+  int64_t accesses = isElementwise(i) ? elements / std::max<int64_t>(1, core.vectorElementsPerCycle) : pieces;
   switch (infoOf(i.opcode).unit) {
   case Unit::VLoad:
     return set(OpKind::FpLoad, window.fpLoadExtraCycles, accesses);
@@ -138,8 +122,7 @@ void PlanTable::planVector(const Instruction &i, const VectorShape &shape, OpPla
   case Unit::VPermute:
     return set(OpKind::FpMove, core.vectorPermuteCycles, pieces);
   case Unit::VReduce: {
-    // Halves are folded onto each other until one element is left.
-    auto folds = static_cast<int64_t>(std::ceil(std::log2(static_cast<double>(std::max<int64_t>(2, elements)))));
+    int64_t folds = shape.folds(core.vectorBits);
     return set(OpKind::FpAdd, folds * (core.vectorFpAddCycles + core.vectorPermuteCycles), folds);
   }
   case Unit::VInt:

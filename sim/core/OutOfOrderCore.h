@@ -59,14 +59,8 @@ public:
   const std::vector<OpPlan> &planOf(const Block &block);
 
 private:
-  /// What a vector instruction depends on: the type that the block's last vsetvl has set, or else SEW 32 and LMUL 1.
-  struct VectorShape {
-    int64_t elementBytes = 4;
-    double registers = 1; ///< LMUL.
-  };
   OpPlan planOf(const Instruction &instruction) const;
   void planVector(const Instruction &instruction, const VectorShape &shape, OpPlan &plan) const;
-  static void follow(const Instruction &instruction, VectorShape &shape);
 
   const MachineConfig &config_;
   std::vector<std::vector<OpPlan>> plans_; ///< By block id.

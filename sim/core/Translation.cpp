@@ -140,8 +140,11 @@ TimedBlock *Translation::makeTimed(Block &block, unsigned start, StateId state) 
   timed.state = state;
   timed.issueTimes.resize(start);
   timed.issueTimes.reserve(block.instructions.size());
-  RunTiming timing =
-      timeRun(std::span(block.instructions).subspan(start), PipelineState(states_[state]), latency_, timed.issueTimes);
+  VectorShape shape;
+  for (const Instruction &before : std::span(block.instructions).first(start))
+    shape.follow(before);
+  RunTiming timing = timeRun(std::span(block.instructions).subspan(start), PipelineState(states_[state]), latency_,
+                             timed.issueTimes, shape);
   // A run resumed behind the last instruction is empty: its branch has not been executed, it never resumes there.
   timed.edges[0] = {nullptr, timing.fallThroughCycles, states_.intern(timing.fallThroughState)};
   timed.edges[1] = {nullptr, timing.takenCycles, states_.intern(timing.takenState)};

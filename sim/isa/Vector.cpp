@@ -3,6 +3,8 @@
 #include "sim/isa/Vector.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 namespace nearbank::sim {
 namespace {
@@ -158,6 +160,37 @@ uint64_t VectorState::set(uint64_t newType, uint64_t avl) {
   }
   vtype = newType;
   return vl = std::min(avl, limit);
+}
+
+void VectorShape::follow(const Instruction &instruction) {
+  auto word = static_cast<uint32_t>(instruction.imm);
+  if (instruction.opcode != Opcode::VSet || word >> 30 == 2) // the type of vsetvl is in a register
+    return;
+  VectorState type;
+  type.vtype = word >> 20 & 0x7ff;
+  elementBytes = int64_t{1} << type.sewLog2();
+  registers = std::ldexp(1.0, type.lmulLog2());
+}
+
+int64_t VectorShape::elements(int64_t vectorBits) const {
+  auto count = static_cast<int64_t>(registers * static_cast<double>(vectorBits) / 8) / elementBytes;
+  return std::max<int64_t>(1, count);
+}
+
+int64_t VectorShape::pieces(int64_t vectorBits, int64_t datapathBits) const {
+  double bits = registers * static_cast<double>(vectorBits);
+  return std::max<int64_t>(
+      1, static_cast<int64_t>(std::ceil(bits / static_cast<double>(std::max<int64_t>(1, datapathBits)))));
+}
+
+int64_t VectorShape::folds(int64_t vectorBits) const {
+  return std::max<int64_t>(1, static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(elements(vectorBits)) - 1)));
+}
+
+bool isElementwise(const Instruction &memory) {
+  auto word = static_cast<uint32_t>(memory.imm);
+  bool isUnit = field(word, 26, 2) == 0, isWhole = field(word, 20, 5) == 8;
+  return !isUnit || (field(word, 29, 3) != 0 && !isWhole);
 }
 
 uint64_t setVector(VectorState &state, uint32_t w, uint64_t rs1Value, uint64_t rs2Value) {

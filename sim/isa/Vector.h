@@ -50,6 +50,24 @@ struct VectorState {
 /// Decodes OP-V and the vector encodings of LOAD-FP and STORE-FP; `decode` calls it. Instruction::imm is the word.
 Instruction decodeVector(uint32_t word);
 
+/// What timing knows of the vector type without running the code: that of the last vsetvli or vsetivli before an
+/// instruction in its block; else SEW 32 and LMUL 1. Lengths below the maximum cost what the maximum costs.
+struct VectorShape {
+  int64_t elementBytes = 4;
+  double registers = 1; ///< LMUL.
+
+  /// Takes in an instruction of the block.
+  void follow(const Instruction &instruction);
+  /// Elements of a register group, at least 1.
+  int64_t elements(int64_t vectorBits) const;
+  /// Passes of a register group through a datapath, at least 1.
+  int64_t pieces(int64_t vectorBits, int64_t datapathBits) const;
+  /// Halvings until one element of a group is left, at least 1.
+  int64_t folds(int64_t vectorBits) const;
+};
+/// Whether a load or store goes element by element: strided, indexed, or of segments.
+bool isElementwise(const Instruction &memory);
+
 /// Executes vsetvli, vsetivli or vsetvl. @return the new length
 uint64_t setVector(VectorState &state, uint32_t word, uint64_t rs1, uint64_t rs2);
 

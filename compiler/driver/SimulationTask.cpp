@@ -125,7 +125,7 @@ SimulationTask::SimulationTask(const Program &program, uint32_t nest, const PimK
 }
 
 /// Longest vector registers that the simulator executes.
-static constexpr int64_t executedVectorBits = 0;
+static constexpr int64_t executedVectorBits = 512;
 
 bool canSimulate(const MachineConfig &machine) {
   bool executesKernels = machine.kind == "near-memory-cores" || machine.kind == "host";

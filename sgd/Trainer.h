@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a training job round by round: the DPUs' local work, then the combination of what they computed.
+#pragma once
+
+#include "sgd/Rows.h"
+#include "sgd/Settings.h"
+#include "sgd/Traffic.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace nearbank::sgd {
+
+/// Contiguous shares: part `index` of `parts` of `total` things begins here.
+inline int64_t shareBegin(int64_t total, int64_t parts, int64_t index) {
+  return static_cast<int64_t>(static_cast<__int128>(total) * index / parts);
+}
+
+/// How far the DPUs' models moved from the common one in a round.
+struct Dispersion {
+  double rootMeanSquare = 0; ///< sqrt of the mean over DPUs of ||w_i - w||^2.
+  double largest = 0;
+};
+
+/// A training job. Ranks of an MPI job each compute their share of the DPUs and exchange `partialSums`; every rank then
+/// holds the same model, and the same as one process, bit for bit.
+class Trainer {
+public:
+  /// DPUs are summed in this many groups, each in DPU order, and then along a fixed tree: the same for any number of
+  /// threads and ranks.
+  static constexpr int64_t kMaxGroups = 32;
+
+  /// @throws UserError NB0701 when settings and rows do not fit together.
+  static std::unique_ptr<Trainer> make(const Settings &settings, std::shared_ptr<const RowSource> rows, int rank = 0,
+                                       int numRanks = 1);
+  virtual ~Trainer() = default;
+
+  /// The DPUs' work of the next round.
+  virtual void computeRound() = 0;
+  /// Bytes of the sums of this rank's groups, in order; valid until the next computeRound().
+  virtual std::span<const std::byte> partialSums() const = 0;
+  /// Ends the round with the sums of all groups: those of all ranks, joined in rank order.
+  virtual void finishRound(std::span<const std::byte> allSums) = 0;
+  /// Both at once, for a single rank.
+  void runRound();
+
+  /// The model: coefficients and, last, the intercept.
+  virtual std::vector<double> model() const = 0;
+  /// Continues from a model, as model() gives it. Only before the first round.
+  virtual void setModel(std::span<const double> model) = 0;
+  /// State between rounds as bytes, and back.
+  virtual std::string save() const = 0;
+  /// @throws UserError NB0706 when the state is of another job.
+  virtual void restore(const std::string &state) = 0;
+  /// Of the last round and this rank's DPUs; zero for GA-SGD, whose DPUs hold no models of their own.
+  virtual Dispersion dispersion() const = 0;
+
+  int64_t roundsPerEpoch() const { return roundsPerEpoch_; }
+  int64_t numRounds() const { return numRounds_; }
+  int64_t numGroups() const { return numGroups_; }
+  const Settings &settings() const { return settings_; }
+  const WireSizes &sizes() const { return sizes_; }
+  const TransferLedger &ledger() const { return ledger_; }
+  /// Transfers of each round.
+  const std::vector<Transfer> &roundTransfers() const { return roundTransfers_; }
+  const RowSource &rows() const { return *rows_; }
+
+protected:
+  Trainer(const Settings &settings, std::shared_ptr<const RowSource> rows, int rank, int numRanks);
+
+  int64_t dpuBegin(int64_t dpu) const { return shareBegin(rows_->numRows(), settings_.numDpus, dpu); }
+  /// First DPU of a group.
+  int64_t groupBegin(int64_t group) const { return shareBegin(settings_.numDpus, numGroups_, group); }
+  void recordRound();
+
+  const Settings settings_;
+  const std::shared_ptr<const RowSource> rows_;
+  const int rank_;
+  const int numRanks_;
+  const int64_t features_;
+  int64_t numGroups_;
+  int64_t firstGroup_, lastGroup_; ///< Of this rank.
+  int64_t stepsPerEpoch_;
+  int64_t roundsPerEpoch_;
+  int64_t numRounds_ = 0;
+  WireSizes sizes_;
+  TransferLedger ledger_;
+  std::vector<Transfer> roundTransfers_;
+};
+
+} // namespace nearbank::sgd

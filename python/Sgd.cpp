@@ -5,6 +5,7 @@
 #include "sgd/GeneratedRows.h"
 #include "sgd/InMemoryRows.h"
 #include "sgd/TextReader.h"
+#include "sgd/TimeModel.h"
 #include "sgd/Trainer.h"
 
 #include <nanobind/nanobind.h>
@@ -69,8 +70,7 @@ Settings settingsOf(const std::string &text) {
 
 std::shared_ptr<RowSource> denseRows(const std::string &settings, Array<double> values, Array<uint8_t> labels,
                                      int64_t features, Array<int64_t> order) {
-  return std::make_shared<InMemoryRows>(settingsOf(settings), values.data(), spanOf(labels), features,
-                                        spanOf(order));
+  return std::make_shared<InMemoryRows>(settingsOf(settings), values.data(), spanOf(labels), features, spanOf(order));
 }
 
 std::shared_ptr<RowSource> sparseRows(const std::string &settings, Array<int64_t> offsets, Array<uint32_t> indices,
@@ -166,7 +166,9 @@ std::string evaluateJson(const std::string &settings, const RowSource &source, A
 
 Json transferJson(Cargo cargo, bool isToDpu, int64_t bytes, int64_t pushes) {
   return {{"cargo", cargoName(cargo)},
-          {"direction", cargo == Cargo::Link ? "link" : isToDpu ? "toDpu" : "fromDpu"},
+          {"direction", cargo == Cargo::Link ? "link"
+                        : isToDpu            ? "toDpu"
+                                             : "fromDpu"},
           {"bytes", bytes},
           {"pushes", pushes}};
 }
@@ -189,6 +191,50 @@ std::string trafficJson(const Trainer &trainer) {
               {"gradientBytes", sizes.gradientBytes},
               {"biasBytes", sizes.biasBytes},
               {"rowBytes", sizes.rowBytes}}
+      .dump();
+}
+
+DpuMachine machineOf(const std::string &text) {
+  Json json = Json::parse(text);
+  DpuMachine machine;
+  machine.numDpus = json.value("numDpus", machine.numDpus);
+  machine.clockMHz = json.value("clockMHz", machine.clockMHz);
+  machine.mramBytes = json.value("mramBytes", machine.mramBytes);
+  machine.pipelineDepth = json.value("pipelineDepth", machine.pipelineDepth);
+  machine.dmaReadCycles = json.value("dmaReadCycles", machine.dmaReadCycles);
+  machine.dmaWriteCycles = json.value("dmaWriteCycles", machine.dmaWriteCycles);
+  machine.dmaCyclesPerByte = json.value("dmaCyclesPerByte", machine.dmaCyclesPerByte);
+  machine.launchSeconds = json.value("launchSeconds", machine.launchSeconds);
+  machine.hostBandwidthGBs = json.value("hostBandwidthGBs", machine.hostBandwidthGBs);
+  machine.linkGBs = json.value("linkGBs", machine.linkGBs);
+  machine.linkLatencySeconds = json.value("linkLatencySeconds", machine.linkLatencySeconds);
+  return machine;
+}
+
+/// Modelled times of a round and of loading, and the MRAM that a DPU needs. `shape` names features, rows,
+/// entriesPerRow, isSparse and hasValues.
+std::string timesJson(const std::string &settingsText, const std::string &machineText, const std::string &shapeText) {
+  Settings settings = settingsOf(settingsText);
+  DpuMachine machine = machineOf(machineText);
+  Json json = Json::parse(shapeText);
+  WorkShape shape;
+  shape.features = json.at("features");
+  shape.rowsPerDpu = (json.at("rows").get<int64_t>() + settings.numDpus - 1) / settings.numDpus;
+  shape.entriesPerRow = json.at("entriesPerRow");
+  shape.isSparse = json.at("isSparse");
+  shape.hasValues = json.at("hasValues");
+  WireSizes sizes(settings, shape.features, shape.isSparse, shape.entriesPerRow, shape.hasValues);
+  RoundTime time = roundTime(settings, machine, shape, sizes);
+  Json seconds = {{"toDpu", time.toDpu},       {"launch", time.launch},   {"dpuCompute", time.compute},
+                  {"mramWram", time.movement}, {"fromDpu", time.fromDpu}, {"aggregation", time.aggregation},
+                  {"link", time.link}};
+  return Json{{"round", seconds},
+              {"load", loadSeconds(settings, machine, shape, sizes)},
+              {"mramBytes", mramBytes(settings, shape, sizes)},
+              {"mramOfMachine", machine.mramBytes},
+              {"bytesPerRound", closedFormBytes(settings, sizes)},
+              {"linkBytesPerRound", closedFormLinkBytes(settings, sizes)},
+              {"rowsPerDpu", shape.rowsPerDpu}}
       .dump();
 }
 
@@ -227,13 +273,13 @@ NB_MODULE(_sgd, module) {
   module.def("read_libsvm", &readText<readLibSvm>);
   module.def("read_criteo", &readText<readCriteo>);
   module.def("evaluate", &evaluateJson);
+  module.def("times", &timesJson);
 
   nb::class_<Trainer>(module, "Trainer")
-      .def_static(
-          "make",
-          [](const std::string &settings, std::shared_ptr<RowSource> rows, int rank, int numRanks) {
-            return Trainer::make(settingsOf(settings), std::move(rows), rank, numRanks);
-          })
+      .def_static("make",
+                  [](const std::string &settings, std::shared_ptr<RowSource> rows, int rank, int numRanks) {
+                    return Trainer::make(settingsOf(settings), std::move(rows), rank, numRanks);
+                  })
       .def("run_rounds",
            [](Trainer &trainer, int64_t count) {
              nb::gil_scoped_release release;

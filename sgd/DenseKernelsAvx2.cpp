@@ -82,8 +82,7 @@ void addScaled(int64_t *g, const int32_t *x, int64_t n, int64_t c, int shift, bo
   for (; j + 8 <= n; j += 8) {
     __m256i xs = load(x + j);
     __m256i even = dropMinusOne(shifted(_mm256_mul_epi32(xs, factor.value), factor.isNegated));
-    __m256i odd =
-        dropMinusOne(shifted(_mm256_mul_epi32(_mm256_srli_epi64(xs, 32), factor.value), factor.isNegated));
+    __m256i odd = dropMinusOne(shifted(_mm256_mul_epi32(_mm256_srli_epi64(xs, 32), factor.value), factor.isNegated));
     __m256i low = _mm256_unpacklo_epi64(even, odd), high = _mm256_unpackhi_epi64(even, odd);
     addOrSubtract(g + j, _mm256_permute2x128_si256(low, high, 0x20), isMinus);
     addOrSubtract(g + j + 4, _mm256_permute2x128_si256(low, high, 0x31), isMinus);
@@ -144,8 +143,7 @@ float dotFloat(const float *x, const float *w, int64_t n) {
   for (; base + 64 <= n; base += 64) {
     __m256 lanes = _mm256_setzero_ps();
     for (int k = 0; k < 8; ++k)
-      lanes = _mm256_add_ps(lanes,
-                            _mm256_mul_ps(_mm256_loadu_ps(x + base + 8 * k), _mm256_loadu_ps(w + base + 8 * k)));
+      lanes = _mm256_add_ps(lanes, _mm256_mul_ps(_mm256_loadu_ps(x + base + 8 * k), _mm256_loadu_ps(w + base + 8 * k)));
     __m128 fours = _mm_add_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps(lanes, 1));
     __m128 pairs = _mm_add_ps(fours, _mm_movehl_ps(fours, fours));
     sum += _mm_cvtss_f32(_mm_add_ss(pairs, _mm_shuffle_ps(pairs, pairs, 1)));

@@ -55,7 +55,8 @@ void evaluateBlock(const Settings &settings, const Rows &rows, std::span<const d
     if (settings.loss == Loss::Hinge)
       block.loss += std::max(0.0, 1.0 - signedScore);
     else
-      block.loss += signedScore > 0 ? std::log1p(std::exp(-signedScore)) : -signedScore + std::log1p(std::exp(signedScore));
+      block.loss +=
+          signedScore > 0 ? std::log1p(std::exp(-signedScore)) : -signedScore + std::log1p(std::exp(signedScore));
     block.right += (z > 0) == isPositive;
     if (withAuc)
       (isPositive ? block.positives : block.negatives).push_back(static_cast<float>(z));

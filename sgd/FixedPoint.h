@@ -25,9 +25,7 @@ inline int64_t saturate(int64_t value) {
 }
 
 /// PIM-Opt's saturation: 2^31 itself and -2^31 pass, so that 2^31 stored in 32 bits turns into -2^31.
-inline int64_t saturatePimOpt(int64_t value) {
-  return value > kOne ? kOne - 1 : value < -kOne ? -(kOne - 1) : value;
-}
+inline int64_t saturatePimOpt(int64_t value) { return value > kOne ? kOne - 1 : value < -kOne ? -(kOne - 1) : value; }
 
 /// What a weight of 32 bits holds after saturation.
 template <bool isPimOpt> inline int32_t storedWeight(int64_t value) {

@@ -38,9 +38,8 @@ double normal(uint64_t bits) {
 }
 
 /// Features of one row in Q31. Noise is the sum of two uniform numbers, of 16 bits each.
-__attribute__((target_clones("avx2", "default"))) void fillRow(int32_t *out, const int32_t *level,
-                                                              const int32_t *direction, int64_t n, uint32_t key,
-                                                              int32_t offset) {
+__attribute__((target_clones("avx2", "default"))) void
+fillRow(int32_t *out, const int32_t *level, const int32_t *direction, int64_t n, uint32_t key, int32_t offset) {
   for (int64_t j = 0; j < n; ++j) {
     uint32_t hash = mix32(key + uint32_t(j) * 0x9e3779b9u);
     int32_t noise = int32_t(hash & 0xffff) + int32_t(hash >> 16) - 65536; // [-2^16, 2^16)

@@ -26,8 +26,9 @@ void InMemoryRows::store(const Settings &settings, const double *values, int64_t
                        fmt::format("values from {} to 1", lowest), fmt::format("{}", value),
                        "scale the features (scale=\"minmax\"), or use arithmetic=\"f32\""});
     // PIM-Opt truncates, and its unsigned type holds 2^31.
-    int64_t fixed = settings.isPimOpt ? static_cast<int64_t>(std::ldexp(value, 31))
-                                      : std::clamp<int64_t>(std::llround(std::ldexp(value, 31)), -2147483647, 2147483647);
+    int64_t fixed = settings.isPimOpt
+                        ? static_cast<int64_t>(std::ldexp(value, 31))
+                        : std::clamp<int64_t>(std::llround(std::ldexp(value, 31)), -2147483647, 2147483647);
     fixed_[firstOfRow + k] = static_cast<int32_t>(static_cast<uint32_t>(fixed));
   }
 }

@@ -20,8 +20,7 @@ public:
                std::span<const int64_t> order);
   /// Sparse. `values` may be null: all ones.
   InMemoryRows(const Settings &settings, std::span<const int64_t> offsets, const uint32_t *indices,
-               const double *values, std::span<const uint8_t> labels, int64_t features,
-               std::span<const int64_t> order);
+               const double *values, std::span<const uint8_t> labels, int64_t features, std::span<const int64_t> order);
 
   int64_t numRows() const override { return static_cast<int64_t>(labels_.size()); }
   int64_t numFeatures() const override { return features_; }

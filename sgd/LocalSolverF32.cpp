@@ -70,7 +70,9 @@ template <> float LocalSolver<F32>::stepped(int64_t j, float weight) const {
   return weight - (wide_[j] * stepRate_ + weight * decayRate_);
 }
 
-template <> float LocalSolver<F32>::steppedBias(float bias, float gradient) const { return bias - gradient * stepRate_; }
+template <> float LocalSolver<F32>::steppedBias(float bias, float gradient) const {
+  return bias - gradient * stepRate_;
+}
 
 template <>
 void LocalSolver<F32>::stepWith(const float *gradient, float biasGradient, float *weights, float &bias) const {

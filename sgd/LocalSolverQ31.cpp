@@ -28,8 +28,8 @@ LocalSolver<Q31>::LocalSolver(const Settings &settings, int64_t features, bool i
 
 template <> void LocalSolver<Q31>::setDivisor(int64_t samples) {
   divisor_ = samples;
-  divisorLog2_ = settings_.isPimOpt || std::has_single_bit(uint64_t(samples)) ? std::bit_width(uint64_t(samples)) - 1
-                                                                              : -1;
+  divisorLog2_ =
+      settings_.isPimOpt || std::has_single_bit(uint64_t(samples)) ? std::bit_width(uint64_t(samples)) - 1 : -1;
 }
 
 template <> void LocalSolver<Q31>::touch(uint32_t j) {

@@ -37,6 +37,12 @@ RoundEngine<A>::RoundEngine(const Settings &settings, std::shared_ptr<const RowS
     ringVectors_.resize(numLocal * width_);
   squares_.resize(numLocal);
   int64_t threads = settings.numThreads > 0 ? settings.numThreads : availableCores();
+  // Rounds of less work than this end sooner than a second thread has woken up.
+  constexpr int64_t workPerThread = 30000;
+  int64_t entries = settings.batch * rows_->maxRowEntries() + (isDifference() ? 0 : features_);
+  if (roundsPerEpoch_ == 1)
+    entries *= stepsPerEpoch_;
+  threads = std::min(threads, numLocal * entries / workPerThread);
   threads = std::clamp<int64_t>(threads, 1, std::max<int64_t>(1, lastGroup_ - firstGroup_));
   for (int64_t i = 0; i < threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(Worker{{settings, features_, rows_->isSparse()}, {}, {}, {}}));
@@ -46,24 +52,22 @@ RoundEngine<A>::RoundEngine(const Settings &settings, std::shared_ptr<const RowS
 }
 
 /// Whether sums hold differences from the model that only decays: sparse rows touch few features of a large model.
+/// Exact in fixed point; float32 adds up whole models.
 template <class A> bool RoundEngine<A>::isDifference() const {
-  return settings_.algorithm == Algorithm::MaSgd && rows_->isSparse() && settings_.averageEvery == 1 &&
-         settings_.staleness == 0 && settings_.synchronisation != Synchronisation::Gossip &&
-         settings_.synchronisation != Synchronisation::Ring;
+  return std::is_same_v<A, Q31> && settings_.algorithm == Algorithm::MaSgd && rows_->isSparse() &&
+         settings_.averageEvery == 1 && settings_.staleness == 0 &&
+         settings_.synchronisation != Synchronisation::Gossip && settings_.synchronisation != Synchronisation::Ring;
 }
 
 template <class A> int64_t RoundEngine<A>::stepInEpoch() const {
   int64_t round = numRounds_ % roundsPerEpoch_;
-  return settings_.algorithm == Algorithm::MaSgd && settings_.averageEvery > 1 ? round * settings_.averageEvery
-                                                                               : round;
+  return settings_.algorithm == Algorithm::MaSgd && settings_.averageEvery > 1 ? round * settings_.averageEvery : round;
 }
 
 template <class A> int64_t RoundEngine<A>::stepsOfRound() const {
   if (roundsPerEpoch_ == 1)
     return stepsPerEpoch_;
-  return settings_.algorithm == Algorithm::MaSgd
-             ? std::min(settings_.averageEvery, stepsPerEpoch_ - stepInEpoch())
-             : 1;
+  return settings_.algorithm == Algorithm::MaSgd ? std::min(settings_.averageEvery, stepsPerEpoch_ - stepInEpoch()) : 1;
 }
 
 template <class A> const Model<A> &RoundEngine<A>::startOf(int64_t dpu) const {
@@ -226,12 +230,8 @@ template <class A> void RoundEngine<A>::finishModels(const Sum *sum) {
   Model<A> next;
   next.weights.resize(features_);
   for (int64_t j = 0; j < features_; ++j) {
-    if constexpr (std::is_same_v<A, Q31>) {
-      int64_t all = isDifference() ? sum[j] + settings_.numDpus * decayed_.weights[j] : sum[j];
-      next.weights[j] = static_cast<Weight>(server_.mean(all));
-    } else {
-      next.weights[j] = isDifference() ? decayed_.weights[j] + server_.mean(sum[j]) : server_.mean(sum[j]);
-    }
+    Sum all = isDifference() ? sum[j] + Sum(settings_.numDpus) * Sum(decayed_.weights[j]) : sum[j];
+    next.weights[j] = static_cast<Weight>(server_.mean(all));
   }
   next.bias = server_.mean(sum[features_], !(settings_.isPimOpt && rows_->isSparse()));
   models_.push_front(std::move(next));

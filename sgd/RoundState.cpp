@@ -50,8 +50,9 @@ public:
       fail();
   }
   [[noreturn]] static void fail() {
-    throw UserError({"NB0706", "the checkpoint is of another job", "", "the data, machine and options it was written with",
-                     "another size or number type", "give the same options, or begin anew without --resume"});
+    throw UserError({"NB0706", "the checkpoint is of another job", "",
+                     "the data, machine and options it was written with", "another size or number type",
+                     "give the same options, or begin anew without --resume"});
   }
 
 private:

@@ -38,10 +38,10 @@ struct Settings {
   int numThreads = 0;       ///< Of this host; 0 means all cores. The result does not depend on it.
 
   // Q31: factors are powers of two, given by their negative exponents.
-  int rateShift = 0;     ///< Learning rate 2^-rateShift; negative for rates above one.
-  int l2Shift = kNoTerm; ///< L2 strength of GA-SGD and MA-SGD, penalty rho of ADMM: 2^-l2Shift.
-  int alphaShift = 12;   ///< Regulariser of ADMM's consensus: 2^-alphaShift; kNoTerm for none.
-  int weightExponent = 4; ///< A weight w stands for w * 2^(weightExponent - 31); 0 under isPimOpt.
+  int rateShift = 0;      ///< Learning rate 2^-rateShift; negative for rates above one.
+  int l2Shift = kNoTerm;  ///< L2 strength of GA-SGD and MA-SGD, penalty rho of ADMM: 2^-l2Shift.
+  int alphaShift = 12;    ///< Regulariser of ADMM's consensus: 2^-alphaShift; kNoTerm for none.
+  int weightExponent = 6; ///< A weight w stands for w * 2^(weightExponent - 31); 0 under isPimOpt.
   /// Weights of class 0 and class 1: classWeights[y] / 256 * 2^classShift, with classWeights at most 256.
   std::array<int32_t, 2> classWeights = {256, 256};
   int classShift = 0;

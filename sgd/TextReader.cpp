@@ -212,9 +212,8 @@ ParsedRows readLibSvm(const std::string &path, const ReadOptions &options) {
 }
 
 ParsedRows readCriteo(const std::string &path, const ReadOptions &options) {
-  ParsedRows rows = read(path, options, [&](std::string_view line, ParsedRows &into) {
-    parseCriteoLine(line, into, options.hashBits);
-  });
+  ParsedRows rows = read(
+      path, options, [&](std::string_view line, ParsedRows &into) { parseCriteoLine(line, into, options.hashBits); });
   rows.numFeatures = int64_t(1) << options.hashBits;
   return rows;
 }

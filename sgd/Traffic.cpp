@@ -15,8 +15,7 @@ int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1)
 
 } // namespace
 
-WireSizes::WireSizes(const Settings &settings, int64_t features, bool isSparse, int64_t maxRowEntries,
-                     bool hasValues) {
+WireSizes::WireSizes(const Settings &settings, int64_t features, bool isSparse, int64_t maxRowEntries, bool hasValues) {
   // Transfers go in units of 8 B. PIM-Opt's sparse model is split over 16 tasklets in blocks of 128.
   int64_t entries = isSparse ? roundUp(features + 1, settings.isPimOpt ? 16 * 128 : 2) : roundUp(features, 2);
   bool isWide = settings.arithmetic == Arithmetic::Q31 && (isSparse || !settings.isPimOpt);

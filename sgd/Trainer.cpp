@@ -24,8 +24,7 @@ void check(const Settings &settings, const RowSource &rows) {
            fmt::format("{} rows of {} features", rows.numRows(), rows.numFeatures()), "give more data");
   if (settings.numDpus < 1)
     refuse("at least one DPU", fmt::format("{} DPUs", settings.numDpus), "set the number of DPUs to 1 or more");
-  if (settings.batch < 1 ||
-      (settings.arithmetic == Arithmetic::Q31 && !std::has_single_bit(uint64_t(settings.batch))))
+  if (settings.batch < 1 || (settings.arithmetic == Arithmetic::Q31 && !std::has_single_bit(uint64_t(settings.batch))))
     refuse("a batch that is a power of two: fixed-point steps divide by shifting",
            fmt::format("batch of {}", settings.batch),
            fmt::format("--batch {}", std::bit_floor(uint64_t(std::max<int64_t>(settings.batch, 1)))));
@@ -36,8 +35,8 @@ void check(const Settings &settings, const RowSource &rows) {
              fmt::format("rate 2^{}, weights up to 2^{}", -settings.rateShift, settings.weightExponent),
              "lower the learning rate");
     if (settings.l2Shift != kNoTerm && settings.rateShift + settings.l2Shift < 0)
-      refuse("rate times regulariser of at most one",
-             fmt::format("2^{}", -(settings.rateShift + settings.l2Shift)), "lower the learning rate or alpha");
+      refuse("rate times regulariser of at most one", fmt::format("2^{}", -(settings.rateShift + settings.l2Shift)),
+             "lower the learning rate or alpha");
     if (settings.isPimOpt && settings.weightExponent != 0)
       refuse("weights below one, as PIM-Opt has them", fmt::format("up to 2^{}", settings.weightExponent),
              "leave the weight exponent at 0");
@@ -67,8 +66,8 @@ void check(const Settings &settings, const RowSource &rows) {
 } // namespace
 
 Trainer::Trainer(const Settings &settings, std::shared_ptr<const RowSource> rows, int rank, int numRanks)
-    : settings_(settings), rows_(std::move(rows)), rank_(rank), numRanks_(numRanks),
-      features_(rows_->numFeatures()), numGroups_(std::min(kMaxGroups, settings.numDpus)),
+    : settings_(settings), rows_(std::move(rows)), rank_(rank), numRanks_(numRanks), features_(rows_->numFeatures()),
+      numGroups_(std::min(kMaxGroups, settings.numDpus)),
       sizes_(settings, features_, rows_->isSparse(), rows_->maxRowEntries(), rows_->hasValues()) {
   firstGroup_ = shareBegin(numGroups_, numRanks, rank);
   lastGroup_ = shareBegin(numGroups_, numRanks, rank + 1);

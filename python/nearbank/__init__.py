@@ -11,6 +11,8 @@ _LAZY = {
     "run": "nearbank.session",
     "last_report": "nearbank.session",
     "Report": "nearbank.report",
+    "PimLogisticRegression": "nearbank.estimators",
+    "PimLinearSVC": "nearbank.estimators",
     "UserError": "nearbank.errors",
     "DeviceError": "nearbank.errors",
     "InternalError": "nearbank.errors",

@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from nearbank import cli_train_verb
+
 _RUN_EXAMPLE = "Example: nearbank run minilm --machine nmc-64 --policy two-stage"
 
 
@@ -202,6 +204,8 @@ def _plan_or_run(
     )
     cli_run.plan_or_run(request)
 
+
+cli_train_verb.register(app)
 
 _PLAN_TEXT = "Decide where each loop nest runs, without running the model."
 _RUN_TEXT = "Plan, execute on host and simulated PIM, and compare with eager PyTorch."

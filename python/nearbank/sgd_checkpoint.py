@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a job with checkpoints: each is written whole or not at all, and only the same job goes on from it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearbank.errors import NearbankError, make_error
+from nearbank.report_files import unwritable
+from nearbank.sgd_data import DataSet
+from nearbank.sgd_options import JobOptions
+from nearbank.sgd_training import TrainedJob, run_epochs, start_job
+
+
+def fingerprint(options: JobOptions, data: DataSet, seed: int, shuffle: bool) -> str:
+    """Identify a job by what its result depends on.
+
+    Parameters
+    ----------
+    options : JobOptions
+        The job; the number of epochs and of threads does not count.
+    data : DataSet
+        Training data.
+    seed, shuffle
+        Order of the rows.
+
+    Returns
+    -------
+    str
+        A hash.
+    """
+    job = asdict(replace(options, max_iter=1, threads=0))
+    digest = hashlib.sha256(json.dumps([job, seed, shuffle, data.num_rows, data.num_features], default=str).encode())
+    for array in (data.labels, data.dense, data.offsets, data.indices, data.values):
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).view(np.uint8))
+    digest.update(json.dumps([data.generator, dict(data.shape)]).encode())
+    return digest.hexdigest()
+
+
+def write(file: Path, job: TrainedJob, mark: str, states: list[bytes]) -> None:
+    """Write a checkpoint beside the last one, then put it in its place.
+
+    Parameters
+    ----------
+    file : Path
+        The checkpoint.
+    job : TrainedJob
+        Its history and learning rate are kept.
+    mark : str
+        What `fingerprint` gave.
+    states : list of bytes
+        State of each rank.
+
+    Raises
+    ------
+    DeviceError
+        NB0601 or NB0602; the last checkpoint is still there.
+    """
+    buffer = io.BytesIO()
+    about = json.dumps(
+        {"mark": mark, "rate": job.rate, "triedRates": job.tried_rates, "history": job.history, "ranks": len(states)}
+    )
+    arrays = {f"state{rank}": np.frombuffer(state, np.uint8) for rank, state in enumerate(states)}
+    np.savez(buffer, about=np.array(about), **arrays)
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with open(beside, "wb") as stream:
+            stream.write(buffer.getbuffer())
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(beside, file)
+    except OSError as cause:
+        beside.unlink(missing_ok=True)
+        raise unwritable(file.parent, cause) from cause
+
+
+def _other_job(file: Path, actual: str) -> NearbankError:
+    return make_error(
+        "user",
+        "NB0706",
+        "the checkpoint is of another job",
+        where=str(file),
+        expected="the data, machine and options it was written with",
+        actual=actual,
+        fix="give the same options, or begin anew without --resume",
+    )
+
+
+def read(file: Path, mark: str, num_ranks: int) -> dict[str, Any]:
+    """Read a checkpoint.
+
+    Parameters
+    ----------
+    file : Path
+        The checkpoint.
+    mark : str
+        What `fingerprint` gives for the job that wants to go on.
+    num_ranks : int
+        Ranks of this run.
+
+    Returns
+    -------
+    dict
+        ``rate``, ``triedRates``, ``history`` and ``states``.
+
+    Raises
+    ------
+    UserError
+        NB0706.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            about = json.loads(str(stored["about"]))
+            states = [stored[f"state{rank}"].tobytes() for rank in range(about["ranks"])]
+    except (OSError, ValueError, KeyError) as cause:
+        raise _other_job(file, f"no checkpoint: {cause}") from cause
+    if about["mark"] != mark:
+        raise _other_job(file, "other data or options")
+    if about["ranks"] != num_ranks:
+        raise _other_job(file, f"{about['ranks']} ranks, not {num_ranks}")
+    return {**about, "states": states}
+
+
+def run(
+    request: Any,
+    options: JobOptions,
+    data: DataSet,
+    test: DataSet | None,
+    assignments: tuple,
+    file: Path,
+    world: Any,
+    progress: Callable,
+) -> TrainedJob:
+    """Run a job of the command line, from its checkpoint when asked.
+
+    Parameters
+    ----------
+    request : TrainRequest
+        The command line.
+    options : JobOptions
+        The job.
+    data, test : DataSet
+        Scaled rows; `test` may be None.
+    assignments : sequence of (str, str)
+        Values of the machine to change.
+    file : Path
+        The checkpoint.
+    world : Ranks
+        The ranks of this run.
+    progress : callable
+        As ``progress(stage, done, total)``.
+
+    Returns
+    -------
+    TrainedJob
+        Trained.
+    """
+    mark = fingerprint(options, data, request.seed, request.shuffle)
+    stored = read(file, mark, world.size) if request.resume else None
+    job = start_job(
+        data,
+        options,
+        request.seed,
+        request.shuffle,
+        assignments,
+        world.rank,
+        world.size,
+        rate=stored["rate"] if stored else None,
+        progress=progress,
+    )
+    if stored:
+        job.trainer.restore(stored["states"][world.rank])
+        job.history = stored["history"]
+        job.tried_rates = stored["triedRates"]
+
+    def keep(done: TrainedJob) -> None:
+        if request.checkpoint_every and len(done.history) % request.checkpoint_every == 0:
+            states = world.gather(done.trainer.save())
+            if world.rank == 0:
+                write(file, done, mark, states)
+
+    train_rows = data.rows(job.settings)
+    test_rows = None if test is None else test.rows(job.settings)
+    run_epochs(
+        job,
+        request.epochs,
+        train_rows,
+        test_rows,
+        exchange=world.exchange if world.size > 1 else None,
+        progress=progress,
+        after_epoch=keep,
+    )
+    return job

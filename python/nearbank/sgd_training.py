@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs training jobs: learning-rate search, epochs with their figures and times, checkpoints."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from nearbank.dpu_machines import dpu_machine
+from nearbank.errors import make_error
+from nearbank.sgd_data import DataSet
+from nearbank.sgd_options import JobOptions, class_weights, rate_candidates, settings_of
+
+#: The search for a learning rate looks at no more entries than this in each trial.
+SEARCH_ENTRIES = 4_000_000
+SEARCH_EPOCHS = 10
+#: Kinds of time of a round, in the order in which they happen.
+TIME_KINDS = ("toDpu", "launch", "dpuCompute", "mramWram", "fromDpu", "aggregation", "link")
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+@dataclass
+class TrainedJob:
+    """A job that has been trained, or is on its way."""
+
+    options: JobOptions
+    settings: Mapping[str, Any]
+    trainer: Any
+    machine: Mapping[str, Any]
+    times: Mapping[str, Any]
+    rate: float
+    tried_rates: list[dict[str, float]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def model(self) -> np.ndarray:
+        """Coefficients and, last, the intercept, for the features as the DPUs see them."""
+        return self.trainer.model()
+
+    def traffic(self) -> Mapping[str, Any]:
+        """Bytes moved so far, per round, and in closed form."""
+        return json.loads(self.trainer.traffic())
+
+
+def shape_of(data: DataSet) -> dict[str, Any]:
+    """Describe data as the time model sees it.
+
+    Parameters
+    ----------
+    data : DataSet
+        Training data.
+
+    Returns
+    -------
+    dict
+        ``features``, ``rows``, ``entriesPerRow``, ``isSparse``, ``hasValues``.
+    """
+    return {
+        "features": data.num_features,
+        "rows": data.num_rows,
+        "entriesPerRow": data.max_row_entries(),
+        "isSparse": data.is_sparse,
+        "hasValues": data.values is not None,
+    }
+
+
+def check_fit(options: JobOptions, machine: Mapping[str, Any], data: DataSet, times: Mapping[str, Any]) -> None:
+    """Refuse jobs that the machine cannot hold.
+
+    Parameters
+    ----------
+    options : JobOptions
+        The job.
+    machine : mapping
+        The machine.
+    data : DataSet
+        Training data.
+    times : mapping
+        What `nearbank._sgd.times` gave for it.
+
+    Raises
+    ------
+    UserError
+        NB0705, with the number of DPUs that would do.
+    """
+    title = "the job does not fit the machine"
+    if options.n_dpus > machine["numDpus"]:
+        raise make_error(
+            "user",
+            "NB0705",
+            title,
+            where=f"machine {machine['name']}",
+            expected=f"at most {machine['numDpus']} DPUs",
+            actual=f"{options.n_dpus} DPUs",
+            fix=f"--dpus {machine['numDpus']}",
+        )
+    limit = machine["mramBytes"]
+    if times["mramBytes"] <= limit:
+        return
+    from nearbank import _sgd
+
+    settings = settings_of(options, 1.0)
+    needed = dict(shape_of(data), rows=1)
+    without_rows = json.loads(_sgd.times(json.dumps(dict(settings, dpus=1)), json.dumps(machine), json.dumps(needed)))[
+        "mramBytes"
+    ]
+    actual = f"{times['mramBytes']} B: {times['rowsPerDpu']} rows of {data.max_row_entries()} entries and the model"
+    expected = f"at most {limit} B of MRAM on each DPU"
+    if without_rows > limit:
+        fix = "the model alone is too large: hash to fewer features (--hash-bits), or use ga-sgd or ma-sgd"
+    else:
+        per_row = (times["mramBytes"] - without_rows) / max(1, times["rowsPerDpu"] - 1)
+        dpus = math.ceil(data.num_rows / max(1, math.floor((limit - without_rows) / per_row)))
+        fix = f"--dpus {dpus} or more" + ("" if dpus <= machine["numDpus"] else f", on a machine of {dpus} DPUs")
+    raise make_error("user", "NB0705", title, where=machine["name"], expected=expected, actual=actual, fix=fix)
+
+
+def _split(data: DataSet, seed: int) -> tuple[DataSet, DataSet]:
+    """Take a training and a held-out part for the rate search, both classes in each where there are rows enough."""
+    rows = data.num_rows
+    limit = max(64, SEARCH_ENTRIES // max(1, data.max_row_entries()))
+    count = min(rows, limit)
+    if data.generator:
+        held = max(1, count // 5)
+        first = int(data.shape.get("firstRow", 0))
+        return (
+            replace(data, shape={**data.shape, "rows": count - held}),
+            replace(data, shape={**data.shape, "rows": held, "firstRow": first + count - held}),
+        )
+    order = np.random.default_rng(seed).permutation(rows)[:count]
+    if count < 10:
+        return data.take(order), data.take(order)
+    held = count // 5
+    return data.take(order[held:]), data.take(order[:held])
+
+
+def search_rate(
+    data: DataSet, options: JobOptions, weights: tuple[float, float], seed: int, progress: Callable = _nothing
+) -> tuple[float, list[dict[str, float]]]:
+    """Find the learning rate with the least loss on held-out rows.
+
+    Parameters
+    ----------
+    data : DataSet
+        Training data, scaled.
+    options : JobOptions
+        The job.
+    weights : (float, float)
+        Weights of the classes.
+    seed : int
+        Chooses the rows.
+    progress : callable
+        As ``progress(stage, done, total)``.
+
+    Returns
+    -------
+    (float, list of dict)
+        The rate, and each trial's ``rate`` and ``loss``. Ties go to the larger rate. The search runs on the twin: the
+        same numbers everywhere.
+    """
+    train, held = _split(data, seed)
+    dpus = max(1, min(options.n_dpus, round(options.n_dpus * train.num_rows / data.num_rows)))
+    options = replace(options, n_dpus=dpus, sync="server", staleness=0)
+    epochs = min(options.max_iter, SEARCH_EPOCHS)
+    candidates = rate_candidates(options)
+    trials = []
+    from nearbank import _sgd
+
+    rows = held_rows = None
+    for number, rate in enumerate(candidates):
+        progress("rate search", number, len(candidates))
+        settings = settings_of(options, rate, weights)
+        if options.arithmetic == "q31" and options.compat != "pim-opt":
+            shift = settings["rateShift"] + settings["weightExponent"] - settings["classShift"]
+            if shift < 0 or settings["rateShift"] + settings["l2Shift"] < 0:
+                continue
+        if rows is None:
+            rows, held_rows = train.rows(settings), held.rows(settings)
+        text = json.dumps(settings)
+        trainer = _sgd.Trainer.make(text, rows, 0, 1)
+        trainer.run_rounds(trainer.rounds_per_epoch * epochs)
+        model = trainer.model()
+        loss = (
+            json.loads(_sgd.evaluate(text, held_rows, model, False))["loss"] if np.isfinite(model).all() else math.inf
+        )
+        trials.append({"rate": rate, "loss": loss if math.isfinite(loss) else math.inf})
+    best = min(trials, key=lambda trial: (trial["loss"], -trial["rate"]))
+    return best["rate"], trials
+
+
+def start_job(
+    data: DataSet,
+    options: JobOptions,
+    seed: int = 0,
+    shuffle: bool = False,
+    assignments: tuple = (),
+    rank: int = 0,
+    num_ranks: int = 1,
+    initial: np.ndarray | None = None,
+    rate: float | None = None,
+    progress: Callable = _nothing,
+) -> TrainedJob:
+    """Prepare a job: checks, learning rate, rows in the arithmetic of the DPUs.
+
+    Parameters
+    ----------
+    data : DataSet
+        Training data, scaled.
+    options : JobOptions
+        The job.
+    seed : int, default 0
+        Of the shuffle and of the rate search.
+    shuffle : bool, default False
+        Permute the rows once, before they are dealt to the DPUs.
+    assignments : sequence of (str, str), default ()
+        Values of the machine to change.
+    rank, num_ranks : int
+        Of an MPI job.
+    initial : ndarray, optional
+        Coefficients and intercept to start from.
+    rate : float, optional
+        Learning rate, when ``eta0="auto"`` has already been settled.
+    progress : callable
+        As ``progress(stage, done, total)``.
+
+    Returns
+    -------
+    TrainedJob
+        Ready for `run_epochs`.
+
+    Raises
+    ------
+    UserError
+        NB0101, NB0208, NB0701, NB0702, NB0705.
+    """
+    from nearbank import _sgd
+
+    options.check()
+    machine = dpu_machine(options.machine, assignments)
+    weights = (1.0, 1.0) if data.generator else class_weights(options, data.labels, data.classes)
+    settings = settings_of(options, 1.0, weights)
+    times = json.loads(_sgd.times(json.dumps(settings), json.dumps(machine), json.dumps(shape_of(data))))
+    check_fit(options, machine, data, times)
+    if options.sync != "server" and machine["linkGBs"] <= 0:
+        raise make_error(
+            "user",
+            "NB0705",
+            "the job does not fit the machine",
+            where=f"machine {machine['name']}",
+            expected="a link between DPUs, which sync other than server needs",
+            actual="none",
+            fix=f"--machine upmem-{machine['numDpus']}-link, or --set linkGBs=0.35",
+        )
+    trials: list[dict[str, float]] = []
+    if rate is None and options.eta0 == "auto":
+        rate, trials = search_rate(data, options, weights, seed, progress)
+    elif rate is None:
+        rate = float(options.eta0)
+    settings = settings_of(options, rate, weights)
+    order = np.random.default_rng(seed).permutation(data.num_rows) if shuffle and not data.generator else None
+    rows = data.rows(settings, order)
+    trainer = _sgd.Trainer.make(json.dumps(settings), rows, rank, num_ranks)
+    if initial is not None:
+        trainer.set_model(np.ascontiguousarray(initial, np.float64))
+    return TrainedJob(options, settings, trainer, machine, times, rate, trials)
+
+
+def round_seconds(job: TrainedJob, rounds: int) -> dict[str, float]:
+    """Give the time of some rounds by kind.
+
+    Parameters
+    ----------
+    job : TrainedJob
+        The job.
+    rounds : int
+        How many.
+
+    Returns
+    -------
+    dict
+        Seconds for each of `TIME_KINDS`; modelled.
+    """
+    return {kind: job.times["round"][kind] * rounds for kind in TIME_KINDS}
+
+
+def run_rounds(job: TrainedJob, count: int, exchange: Callable | None = None) -> None:
+    """Run rounds.
+
+    Parameters
+    ----------
+    job : TrainedJob
+        The job.
+    count : int
+        Rounds.
+    exchange : callable, optional
+        Joins the ranks' partial sums, in rank order.
+    """
+    if exchange is None:
+        job.trainer.run_rounds(count)
+        return
+    for _ in range(count):
+        job.trainer.compute_round()
+        job.trainer.finish_round(exchange(job.trainer.partial_sums()))
+
+
+def run_epochs(
+    job: TrainedJob,
+    epochs: int,
+    train_rows=None,
+    test_rows=None,
+    with_auc: bool = True,
+    exchange: Callable | None = None,
+    progress: Callable = _nothing,
+    after_epoch: Callable = _nothing,
+) -> None:
+    """Train, and note loss, accuracy, area under the curve and time after each epoch.
+
+    Parameters
+    ----------
+    job : TrainedJob
+        The job; its history grows.
+    epochs : int
+        Epochs in all, those of the history included.
+    train_rows, test_rows : nearbank._sgd.Rows, optional
+        What to evaluate on; nothing by default.
+    with_auc : bool, default True
+        Compute the area under the ROC curve too.
+    exchange : callable, optional
+        As in `run_rounds`.
+    progress : callable
+        As ``progress(stage, done, total)``.
+    after_epoch : callable
+        Called with the job, for checkpoints.
+    """
+    from nearbank import _sgd
+
+    text = json.dumps(job.settings)
+    per_epoch = job.trainer.rounds_per_epoch
+    while len(job.history) < epochs:
+        epoch = len(job.history)
+        progress("train", epoch, epochs)
+        run_rounds(job, per_epoch, exchange)
+        model = job.trainer.model()
+        entry: dict[str, Any] = {"epoch": epoch + 1, "round": job.trainer.num_rounds}
+        for prefix, rows in (("", train_rows), ("test", test_rows)):
+            if rows is None:
+                continue
+            figures = json.loads(_sgd.evaluate(text, rows, model, with_auc))
+            for name in ("loss", "accuracy", "auc"):
+                if name in figures:
+                    entry[prefix + (name.capitalize() if prefix else name)] = figures[name]
+        entry["seconds"] = round_seconds(job, per_epoch)
+        if job.options.algorithm != "ga-sgd":
+            entry["dispersion"] = job.trainer.dispersion()[0]
+        job.history.append(entry)
+        after_epoch(job)
+    progress("train", epochs, epochs)

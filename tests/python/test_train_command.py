@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of `nearbank train`: results, formats, folder, checkpoints, ranks, refusals."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("nearbank._sgd")
+
+from nearbank import sgd_training  # noqa: E402
+from nearbank.cli import main  # noqa: E402
+from nearbank.sgd_data import read_data  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """One-hot rows in LIBSVM format, separable up to noise: training and test file."""
+    folder = tmp_path_factory.mktemp("rows")
+    random = np.random.default_rng(5)
+    weights = random.normal(size=60)
+    paths = []
+    for name, count in (("train", 1500), ("test", 500)):
+        lines = []
+        for _ in range(count):
+            indices = np.sort(random.choice(60, size=9, replace=False))
+            label = 1 if weights[indices].sum() + 0.3 * random.normal() > 0 else -1
+            lines.append(f"{label:+d} " + " ".join(f"{index + 1}:1" for index in indices))
+        path = folder / f"{name}.svm"
+        path.write_text("\n".join(lines) + "\n")
+        paths.append(str(path))
+    return paths
+
+
+def train(tmp_path, rows, *words):
+    return main(["train", "--data", rows[0], "--test", rows[1], "--out", str(tmp_path / "out"), *words])
+
+
+@pytest.mark.parametrize("algorithm", ["ga-sgd", "ma-sgd", "admm"])
+@pytest.mark.parametrize("model", ["lr", "svm"])
+@pytest.mark.parametrize("arithmetic", ["q31", "f32"])
+def test_every_combination_learns(tmp_path, rows, capsys, algorithm, model, arithmetic):
+    words = ("--algorithm", algorithm, "--model", model, "--arithmetic", arithmetic, "--dpus", "16")
+    assert train(tmp_path, rows, *words, "--format", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "nearbank-train-1"
+    assert document["summary"]["testAccuracy"]["value"] > 0.9
+    assert document["summary"]["simulatedTime"]["kind"] == "modelled"
+    assert len(document["rounds"]) == 10
+    traffic = document["runs"][0]["traffic"]
+    counted = sum(entry["bytes"] for entry in traffic["moved"] if entry["cargo"] in ("model", "gradient", "pull"))
+    assert counted == traffic["closedFormBytes"] * document["summary"]["rounds"]["value"]
+
+
+def test_text_names_accuracy_time_and_its_kind(tmp_path, rows, capsys):
+    assert train(tmp_path, rows, "--dpus", "8", "--epochs", "2") == 0
+    text = capsys.readouterr().out
+    assert "% test accuracy after 2 epochs on 8 DPUs of upmem-2048" in text
+    assert "(modelled)" in text
+    assert "DPU compute" in text
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Where the time goes" in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+    stored = np.load(tmp_path / "out" / "model.npz")
+    assert stored["coefficients"].shape == (60,)
+
+
+def test_several_numbers_of_dpus_show_the_scaling(tmp_path, rows, capsys):
+    assert train(tmp_path, rows, "--dpus", "4,16", "--epochs", "2", "--eta0", "1", "--format", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [run["dpus"] for run in document["runs"]] == [4, 16]
+    assert 'id="scaling"' in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_an_interrupted_run_goes_on_to_the_same_model(tmp_path, rows, capsys, monkeypatch):
+    words = ("--algorithm", "admm", "--dpus", "8", "--format", "json")
+    assert train(tmp_path / "a", rows, *words) == 0
+    whole = json.loads(capsys.readouterr().out)
+    run_rounds, calls = sgd_training.run_rounds, []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        run_rounds(*arguments)
+
+    monkeypatch.setattr(sgd_training, "run_rounds", interrupted)
+    assert train(tmp_path / "b", rows, *words) == 130
+    monkeypatch.setattr(sgd_training, "run_rounds", run_rounds)
+    capsys.readouterr()
+    assert train(tmp_path / "b", rows, *words, "--resume") == 0
+    resumed = json.loads(capsys.readouterr().out)
+    assert resumed["rounds"] == whole["rounds"]
+    first, second = (np.load(tmp_path / part / "out" / "model.npz")["coefficients"] for part in "ab")
+    assert (first == second).all()
+
+
+def test_a_checkpoint_of_another_job_is_refused(tmp_path, rows, capsys):
+    assert train(tmp_path, rows, "--dpus", "8", "--epochs", "1", "--eta0", "1") == 0
+    assert train(tmp_path, rows, "--dpus", "8", "--epochs", "2", "--eta0", "1", "--alpha", "0.01", "--resume") == 1
+    assert "error[NB0706]: the checkpoint is of another job" in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, rows, capsys, monkeypatch):
+    words = ("--dpus", "8", "--eta0", "1")
+    assert train(tmp_path, rows, *words, "--epochs", "1") == 0
+    kept = (tmp_path / "out" / "checkpoint.npz").read_bytes()
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert train(tmp_path, rows, *words, "--epochs", "2") == 3
+    assert "error[NB0602]: the disk is full" in capsys.readouterr().err
+    assert (tmp_path / "out" / "checkpoint.npz").read_bytes() == kept
+    assert not list((tmp_path / "out").glob(".checkpoint*"))
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is not installed")
+def test_ranks_give_the_model_of_one_process(tmp_path, rows):
+    pytest.importorskip("mpi4py")
+    command = [sys.executable, "-m", "nearbank", "train", "--data", rows[0], "--dpus", "16", "--epochs", "2"]
+    environment = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1")
+    for name, prefix in (("one", []), ("two", ["mpirun", "--allow-run-as-root", "-n", "2"])):
+        words = [*command, "--out", str(tmp_path / name), *(["--mpi"] if prefix else [])]
+        subprocess.run([*prefix, *words], check=True, env=environment, capture_output=True, timeout=120)
+    one, two = (np.load(tmp_path / name / "model.npz") for name in ("one", "two"))
+    assert (one["coefficients"] == two["coefficients"]).all()
+    assert one["intercept"] == two["intercept"]
+
+
+def test_bad_lines_stop_or_are_counted(tmp_path, rows, capsys):
+    path = tmp_path / "bad.svm"
+    path.write_text(Path(rows[0]).read_text() + "+1 3:1 x\n")
+    words = ["train", "--data", str(path), "--dpus", "4", "--epochs", "1", "--eta0", "1", "--out", str(tmp_path / "o")]
+    assert main(words) == 1
+    assert f"{path}:1501:8" in capsys.readouterr().err
+    assert main([*words, "--on-bad-line", "skip"]) == 0
+    assert "skipped 1 malformed lines" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("--dpus", "64", "--machine", "upmem-32"), 1, "error[NB0705]"),
+        (("--machine", "upmen-32"), 1, "error[NB0101]"),
+        (("--dpus", "many"), 2, "error[NB0004]"),
+        (("--batch", "10"), 1, "error[NB0701]"),
+        (("--tasklets", "25"), 1, "error[NB0701]"),
+        (("--sync", "ring"), 1, "a link between DPUs"),
+        (("--set", "linkGB=1"), 1, "error[NB0103]"),
+    ],
+)
+def test_impossible_jobs_are_refused(tmp_path, rows, capsys, words, code, text):
+    assert train(tmp_path, rows, *words) == code
+    assert text in capsys.readouterr().err
+
+
+def test_files_that_cannot_be_used_are_refused(tmp_path, capsys):
+    assert main(["train", "--data", str(tmp_path / "none"), "--out", str(tmp_path / "o")]) == 1
+    assert "error[NB0703]" in capsys.readouterr().err
+    path = tmp_path / "one.svm"
+    path.write_text("1 1:1\n1 2:1\n")
+    assert main(["train", "--data", str(path), "--out", str(tmp_path / "o")]) == 1
+    assert "error[NB0707]" in capsys.readouterr().err
+    np.savez(tmp_path / "nan.npz", X=[[0.0], [np.nan]], y=[0, 1])
+    assert main(["train", "--data", str(tmp_path / "nan.npz"), "--out", str(tmp_path / "o")]) == 1
+    assert "error[NB0708]" in capsys.readouterr().err
+
+
+def test_numpy_and_parquet_files_give_the_same_rows(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(50, 3)), random.integers(0, 2, 50)
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    columns = {f"x{j}": X[:, j] for j in range(3)}
+    parquet.write_table(pyarrow.table({"label": y, **columns}), tmp_path / "rows.parquet")
+    one, two = read_data(str(tmp_path / "rows.npz")), read_data(str(tmp_path / "rows.parquet"))
+    assert (one.dense == two.dense).all()
+    assert (one.labels == two.labels).all()
+
+
+def test_links_between_dpus_give_the_servers_model(tmp_path, rows, capsys):
+    words = ("--dpus", "16", "--epochs", "2", "--eta0", "1", "--format", "json")
+    figures = {}
+    for sync in ("server", "ring", "in-network", "gossip"):
+        assert train(tmp_path / sync, rows, *words, "--machine", "upmem-64-link", "--sync", sync) == 0
+        figures[sync] = json.loads(capsys.readouterr().out)["summary"]
+    for sync in ("ring", "in-network"):
+        assert figures[sync]["testLoss"] == figures["server"]["testLoss"]
+        assert figures[sync]["simulatedTime"]["value"] < figures["server"]["simulatedTime"]["value"]
+    assert abs(figures["gossip"]["testAccuracy"]["value"] - figures["server"]["testAccuracy"]["value"]) < 0.03
+
+
+def test_generators_need_no_file(tmp_path, capsys):
+    data = (
+        "--data",
+        "yfcc-like:2000,features=256,separability=3",
+        "--test",
+        "yfcc-like:500,firstRow=2000,features=256,separability=3",
+    )
+    words = ("--compat", "pim-opt", "--dpus", "16", "--epochs", "2", "--format", "json")
+    assert main(["train", *data, *words, "--out", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["summary"]["testAccuracy"]["value"] > 0.8
+
+
+def test_training_does_not_import_torch():
+    code = "import sys; import nearbank.cli_train, nearbank.cli, nearbank.sgd_checkpoint; print('torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"

@@ -20,8 +20,10 @@ from nearbank.render_units import format_number, format_quantity, format_value, 
 from nearbank.report_runs import host_label, overview_rows
 from nearbank.report_verdict import verdict
 
-#: With more runs than this, each is shown without its cards, roofline and list of nests.
+#: With more runs than this, or several with more nests together, each is shown without its cards, roofline and list of
+#: nests: a page stays below about a megabyte.
 BRIEF_LIMIT = 4
+BRIEF_NESTS = 1200
 
 
 @cache
@@ -63,6 +65,10 @@ def _run_view(run: Mapping[str, Any], number: int, brief: bool) -> dict[str, Any
     }
 
 
+def _is_brief(runs) -> bool:
+    return len(runs) > BRIEF_LIMIT or (len(runs) > 1 and sum(len(run["nests"]) for run in runs) > BRIEF_NESTS)
+
+
 def page_html(document: Mapping[str, Any]) -> str:
     """Render a run document.
 
@@ -76,7 +82,7 @@ def page_html(document: Mapping[str, Any]) -> str:
     str
         An HTML page with its style, script and drawings inside; the same text for the same document.
     """
-    is_brief = len(document.get("runs", [])) > BRIEF_LIMIT
+    is_brief = _is_brief(document.get("runs", []))
     runs = [_run_view(run, number, is_brief) for number, run in enumerate(document.get("runs", []))]
     overview = overview_rows(document["runs"]) if len(runs) > 1 else []
     title = ", ".join(dict.fromkeys(f"{view['run']['spec']} on {view['run']['machine']}" for view in runs))

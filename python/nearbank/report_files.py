@@ -13,6 +13,9 @@ from typing import Any
 from nearbank.errors import NearbankError, make_error
 from nearbank.report_quantities import DESCRIPTIONS
 
+#: Documents with more nests are written without line breaks.
+INDENTED_NESTS = 2000
+
 
 def unwritable(folder: Path, cause: OSError) -> NearbankError:
     """Build the error for a folder that cannot be written.
@@ -176,9 +179,11 @@ def save_files(report: Any, folder: Path) -> Path:
 
     document = report.document
     prepare_folder(folder)
+    # Indented, the document of a large sweep takes seconds to write and is read by nobody.
+    indent = None if sum(len(run["nests"]) for run in report.runs) > INDENTED_NESTS else 2
     trace = json.dumps(finite(trace_events(document)), separators=(",", ":")).encode()
     texts = {
-        "run.json": report.to_json() + "\n",
+        "run.json": report.to_json(indent) + "\n",
         "config.resolved.yaml": yaml.safe_dump(_config(document), sort_keys=False, allow_unicode=True, width=110),
         "remarks.opt.yaml": _remark_yaml(document),
         "stats.json": json.dumps(finite(_statistics(document)), indent=2, ensure_ascii=False) + "\n",

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from nearbank.html_roofline import points, roofs
 from nearbank.report import Report
-from run_document_sample import make_document
+from run_document_sample import make_document, make_run
 
 MACHINE_VALUES = [
     {"path": path, "value": value, "unit": unit, "source": "data sheet", "layer": f"machines/nmc-64.yaml:{line}"}
@@ -189,3 +189,12 @@ def test_chromium_shows_table_and_roofline_without_network(tmp_path):
     dom = rendered(page, tmp_path / "profile")
     report = " ".join(re.findall(r'<p id="probe">(.*?)</p>', dom, re.DOTALL)[-1].split())
     assert report == "table=true roofline=true points=81 overflow=false first=16.1 us loads=0"
+
+
+@pytest.mark.parametrize(("runs", "layers"), [(12, 6), (3, 80)])
+def test_pages_of_sweeps_stay_below_a_megabyte(runs, layers):
+    document = make_document(layers=layers)
+    document["runs"] = [make_run(layers=layers, seed=seed, machine=f"nmc-{seed}") for seed in range(runs)]
+    page = Report(document).to_html()
+    assert len(page.encode()) < 1e6
+    assert page.count("<article") == runs and "nmc-2" in page

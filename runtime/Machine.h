@@ -47,7 +47,7 @@ struct CoreConfig {
   int64_t vectorFpSqrtCycles = 20;    ///< Not pipelined.
   int64_t vectorMoveCycles = 1;       ///< Moves, merges, compares, sign injection, conversions, masks.
   int64_t vectorPermuteCycles = 3;    ///< Slides, register gathers, compress, and each step of a reduction.
-  int64_t vectorElementsPerCycle = 1; ///< Elements of strided and indexed memory accesses that one port takes a cycle.
+  int64_t vectorElementsPerCycle = 1; ///< Elements of strided and indexed memory accesses a cycle.
 };
 
 /// What an out-of-order core has beyond CoreConfig. Ports: instructions of a class that may start in one cycle.

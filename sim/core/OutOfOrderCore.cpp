@@ -3,6 +3,7 @@
 #include "sim/core/OutOfOrderCore.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace nearbank::sim {
 namespace {
@@ -10,135 +11,19 @@ namespace {
 /// Blocks that the functional core runs ahead.
 constexpr size_t traceBlocks = 1024;
 
-bool isFpRegister(uint8_t number) { return number >= firstFloatRegister && number < discardRegister; }
-bool isLinkRegister(uint8_t number) { return number == 1 || number == 5; } // RISC-V ISA, return-address stack hints
-
 } // namespace
-
-OpPlan PlanTable::planOf(const Instruction &i) const {
-  const CoreConfig &core = config_.core;
-  const OutOfOrderConfig &window = config_.outOfOrder;
-  const OpcodeInfo &info = infoOf(i.opcode);
-  OpPlan plan{.rd = i.rd, .rs1 = i.rs1, .rs2 = i.rs2, .rs3 = i.rs3};
-  if (info.format == Format::CsrImm)
-    plan.rs2 = 0; // an immediate
-  auto set = [&](OpKind kind, int64_t latency, int64_t interval = 1) {
-    plan.kind = kind;
-    plan.latency = static_cast<uint16_t>(std::clamp<int64_t>(latency, 1, 60000));
-    plan.interval = static_cast<uint16_t>(std::clamp<int64_t>(interval, 1, 60000));
-  };
-  switch (info.unit) {
-  case Unit::Mul:
-    set(OpKind::IntMul, core.intMulCycles);
-    break;
-  case Unit::Div:
-    set(OpKind::IntDiv, core.intDivCycles, core.intDivCycles);
-    break;
-  case Unit::Branch:
-    set(OpKind::Branch, core.intAluCycles);
-    if (i.opcode == Opcode::Jal)
-      plan.kind = isLinkRegister(i.rd) ? OpKind::Call : OpKind::Jump;
-    else if (i.opcode == Opcode::Jalr)
-      plan.kind = i.rd == discardRegister && isLinkRegister(i.rs1) ? OpKind::Return : OpKind::IndirectJump;
-    break;
-  case Unit::Load:
-    set(isFpRegister(i.rd) ? OpKind::FpLoad : OpKind::Load, isFpRegister(i.rd) ? window.fpLoadExtraCycles : 0);
-    plan.latency = static_cast<uint16_t>(isFpRegister(i.rd) ? window.fpLoadExtraCycles : 0);
-    break;
-  case Unit::Store:
-    set(isFpRegister(i.rs2) ? OpKind::FpStore : OpKind::Store, 1);
-    break;
-  case Unit::FAdd:
-    set(OpKind::FpAdd, core.fpAddCycles);
-    break;
-  case Unit::FMul:
-    set(OpKind::FpMul, core.fpMulCycles);
-    break;
-  case Unit::FFma:
-    set(OpKind::FpMul, core.fpFmaCycles);
-    break;
-  case Unit::FDiv:
-    set(OpKind::FpDiv, core.fpDivCycles, window.fpDivIntervalCycles);
-    break;
-  case Unit::FSqrt:
-    set(OpKind::FpDiv, core.fpSqrtCycles, window.fpSqrtIntervalCycles);
-    break;
-  case Unit::FOther:
-    set(OpKind::FpMove, core.fpMoveCycles);
-    break;
-  default:
-    set(OpKind::Int, core.intAluCycles);
-    break;
-  }
-  return plan;
-}
-
-const std::vector<OpPlan> &PlanTable::planOf(const Block &block) {
-  if (plans_.size() <= block.id)
-    plans_.resize(block.id + 64);
-  std::vector<OpPlan> &plan = plans_[block.id];
-  if (!plan.empty())
-    return plan;
-  VectorShape shape;
-  for (const Instruction &instruction : block.instructions) {
-    plan.push_back(planOf(instruction));
-    shape.follow(instruction);
-    if (instruction.opcode != Opcode::VSet && infoOf(instruction.opcode).format == Format::Vector)
-      planVector(instruction, shape, plan.back());
-  }
-  return plan;
-}
-
-void PlanTable::planVector(const Instruction &i, const VectorShape &shape, OpPlan &plan) const {
-  const CoreConfig &core = config_.core;
-  const OutOfOrderConfig &window = config_.outOfOrder;
-  int64_t pieces = shape.pieces(core.vectorBits, core.vectorLanesBits), elements = shape.elements(core.vectorBits);
-  auto set = [&](OpKind kind, int64_t latency, int64_t steps, int64_t interval = 1) {
-    plan.kind = kind;
-    plan.latency = static_cast<uint16_t>(std::clamp<int64_t>(latency, 0, 60000));
-    plan.steps = static_cast<uint16_t>(std::clamp<int64_t>(steps, 1, 60000));
-    plan.interval = static_cast<uint16_t>(std::clamp<int64_t>(interval, 1, 60000));
-  };
-  int64_t accesses = isElementwise(i) ? elements / std::max<int64_t>(1, core.vectorElementsPerCycle) : pieces;
-  switch (infoOf(i.opcode).unit) {
-  case Unit::VLoad:
-    return set(OpKind::FpLoad, window.fpLoadExtraCycles, accesses);
-  case Unit::VStore:
-    return set(OpKind::FpStore, 1, accesses);
-  case Unit::VIntMul:
-    return set(OpKind::FpMul, core.vectorIntMulCycles, pieces);
-  case Unit::VIntDiv:
-    return set(OpKind::FpDiv, core.intDivCycles, 1, core.intDivCycles * elements);
-  case Unit::VFAdd:
-    return set(OpKind::FpAdd, core.vectorFpAddCycles, pieces);
-  case Unit::VFMul:
-    return set(OpKind::FpMul, core.vectorFpMulCycles, pieces);
-  case Unit::VFFma:
-    return set(OpKind::FpMul, core.vectorFpFmaCycles, pieces);
-  case Unit::VFDiv:
-    return set(OpKind::FpDiv, core.vectorFpDivCycles, 1, window.fpDivIntervalCycles * pieces);
-  case Unit::VFSqrt:
-    return set(OpKind::FpDiv, core.vectorFpSqrtCycles, 1, window.fpSqrtIntervalCycles * pieces);
-  case Unit::VPermute:
-    return set(OpKind::FpMove, core.vectorPermuteCycles, pieces);
-  case Unit::VReduce: {
-    int64_t folds = shape.folds(core.vectorBits);
-    return set(OpKind::FpAdd, folds * (core.vectorFpAddCycles + core.vectorPermuteCycles), folds);
-  }
-  case Unit::VInt:
-    return set(OpKind::FpMove, core.vectorIntCycles, pieces);
-  default:
-    return set(OpKind::FpMove, core.vectorMoveCycles, pieces);
-  }
-}
 
 OutOfOrderCore::OutOfOrderCore(const MachineConfig &c, int64_t id, HostMemory &memory)
     : config_(c.outOfOrder), id_(id), l1Cycles_(c.l1d.hitCycles), l2Cycles_(c.l2->hitCycles),
-      periodPs_(1000 / c.core.clockGHz), cyclesPerPs_(c.core.clockGHz / 1000), memory_(memory), l1i_(c.l1i, "l1i"),
+      periodPs_(1000 / c.core.clockGHz), cyclesPerPs_(c.core.clockGHz / 1000),
+      vectorBytes_(std::max<int64_t>(1, c.core.vectorBits / 8)),
+      laneBytes_(std::max<int64_t>(1, std::min(c.core.vectorLanesBits, c.core.vectorBits) / 8)),
+      elementsPerCycle_(std::max<int64_t>(1, c.core.vectorElementsPerCycle)), memory_(memory), l1i_(c.l1i, "l1i"),
       l1d_(c.l1d, "l1d"), l2_(*c.l2, "l2"), intPorts_(config_.intPorts), mulPorts_(config_.intMulPorts),
       branchPorts_(config_.branchPorts), fpPorts_(config_.fpPorts), fpAddPorts_(config_.fpAddPorts),
       fpMulPorts_(config_.fpMulPorts), memoryPorts_(config_.memoryPorts), loadPorts_(config_.loadPorts),
-      storePorts_(config_.storePorts) {
+      storePorts_(config_.storePorts), vectorLoadPorts_(config_.vectorLoadPorts),
+      vectorStorePorts_(config_.vectorStorePorts) {
   if (c.prefetch)
     prefetcher_.emplace(*c.prefetch, c.l1d.lineBytes);
   retireOf_.resize(static_cast<size_t>(config_.robEntries));
@@ -155,7 +40,7 @@ void OutOfOrderCore::start(TracingCore &functional, PlanTable &plans, uint64_t t
     prefetcher_->reset();
   predictor_.reset();
   for (PortTimeline *ports : {&intPorts_, &mulPorts_, &branchPorts_, &fpPorts_, &fpAddPorts_, &fpMulPorts_,
-                              &memoryPorts_, &loadPorts_, &storePorts_})
+                              &memoryPorts_, &loadPorts_, &storePorts_, &vectorLoadPorts_, &vectorStorePorts_})
     ports->reset();
   textFits_ = textBytes + 2 * l1i_.lineBytes() <= l1i_.capacityBytes();
   fetched_.clear();
@@ -172,11 +57,13 @@ void OutOfOrderCore::start(TracingCore &functional, PlanTable &plans, uint64_t t
   dispatched_ = retired_ = committed_ = 0;
   intDividerFree_ = fpDividerFree_ = 0;
   forwards_.fill({});
+  forward_ = nullptr;
+  setShape(0, 0);
 }
 
 void OutOfOrderCore::advancePorts(int64_t cycle) {
   for (PortTimeline *ports : {&intPorts_, &mulPorts_, &branchPorts_, &fpPorts_, &fpAddPorts_, &fpMulPorts_,
-                              &memoryPorts_, &loadPorts_, &storePorts_})
+                              &memoryPorts_, &loadPorts_, &storePorts_, &vectorLoadPorts_, &vectorStorePorts_})
     ports->advance(cycle);
 }
 
@@ -197,6 +84,8 @@ bool OutOfOrderCore::nextBlock() {
   plan_ = &plans_->planOf(*block_);
   index_ = 0;
   resumeAddress_ = 0;
+  if (traced.vectorType != shape_.type || traced.vectorLength != shape_.elements)
+    setShape(traced.vectorLength, traced.vectorType);
   return true;
 }
 
@@ -227,18 +116,20 @@ bool OutOfOrderCore::fetch() {
   return true;
 }
 
-__attribute__((always_inline)) inline void OutOfOrderCore::dispatch(const OpPlan &plan) {
+__attribute__((always_inline)) inline void OutOfOrderCore::dispatch(const OpPlan &plan, size_t operation) {
   // HM-1: the window has room when the instruction robEntries ago has retired; the queues likewise.
-  int64_t cycle = std::max({dispatch_, frontend_, retireOf_[rob_]});
-  if (plan.kind == OpKind::Load || plan.kind == OpKind::FpLoad)
-    cycle = std::max(cycle, loadFree_[loadEntry_]);
-  else if (plan.kind == OpKind::Store || plan.kind == OpKind::FpStore)
-    cycle = std::max(cycle, storeFree_[storeEntry_]);
+  auto entryOf = [&](const std::vector<int64_t> &ring, size_t next) {
+    return ring[operation == 0 ? next : (next + operation) % ring.size()];
+  };
+  int64_t cycle = std::max({dispatch_, frontend_, entryOf(retireOf_, rob_)});
+  if (plan.isLoad())
+    cycle = std::max(cycle, entryOf(loadFree_, loadEntry_));
+  else if (plan.isStore())
+    cycle = std::max(cycle, entryOf(storeFree_, storeEntry_));
   if (cycle == dispatch_ && dispatched_ >= config_.dispatchWidth)
     ++cycle;
   // The front end follows one taken branch a cycle.
-  bool isBranch = plan.kind >= OpKind::Branch && plan.kind <= OpKind::IndirectJump;
-  bool isTaken = isBranch && (plan.kind != OpKind::Branch || nextPc_ != block_->endPc);
+  bool isTaken = plan.isBranch() && (plan.kind != OpKind::Branch || nextPc_ != block_->endPc);
   if (isTaken) {
     cycle = std::max(cycle, lastTaken_ + 1);
     lastTaken_ = cycle;
@@ -272,7 +163,7 @@ __attribute__((always_inline)) inline int64_t OutOfOrderCore::takePorts(PortTime
   return cycle;
 }
 
-__attribute__((always_inline)) inline int64_t OutOfOrderCore::placeOf(const OpPlan &plan, int64_t cycle) {
+__attribute__((always_inline)) inline int64_t OutOfOrderCore::startOf(const OpPlan &plan, int64_t cycle) {
   switch (plan.kind) {
   case OpKind::Int:
     return takePort(intPorts_, cycle);
@@ -294,6 +185,10 @@ __attribute__((always_inline)) inline int64_t OutOfOrderCore::placeOf(const OpPl
   case OpKind::Store:
   case OpKind::FpStore:
     return takePorts(storePorts_, memoryPorts_, cycle);
+  case OpKind::VectorLoad:
+    return takePorts(vectorLoadPorts_, memoryPorts_, cycle);
+  case OpKind::VectorStore:
+    return takePorts(vectorStorePorts_, memoryPorts_, cycle);
   case OpKind::FpAdd:
     return takePorts(fpAddPorts_, fpPorts_, cycle);
   case OpKind::FpMul:
@@ -306,13 +201,6 @@ __attribute__((always_inline)) inline int64_t OutOfOrderCore::placeOf(const OpPl
     return takePort(fpPorts_, cycle);
   }
   return cycle;
-}
-
-__attribute__((always_inline)) inline int64_t OutOfOrderCore::startOf(const OpPlan &plan, int64_t cycle) {
-  int64_t last = placeOf(plan, cycle);
-  for (uint16_t step = 1; step < plan.steps; ++step)
-    last = std::max(last, placeOf(plan, cycle));
-  return last;
 }
 
 __attribute__((always_inline)) inline bool OutOfOrderCore::accessLines(const TracedAccess &access) {
@@ -396,17 +284,18 @@ __attribute__((always_inline)) inline void OutOfOrderCore::retire(const OpPlan &
   ++retired_;
   retireOf_[rob_] = retire_;
   rob_ = rob_ + 1 == retireOf_.size() ? 0 : rob_ + 1;
-  if (plan.kind == OpKind::Load || plan.kind == OpKind::FpLoad) {
+  if (plan.isLoad()) {
     loadFree_[loadEntry_] = retire_;
     loadEntry_ = loadEntry_ + 1 == loadFree_.size() ? 0 : loadEntry_ + 1;
-  } else if (plan.kind == OpKind::Store || plan.kind == OpKind::FpStore) {
+  } else if (plan.isStore()) {
     // HM-4: stores leave the queue in order after they have retired, when their line is there.
     int64_t leaves = std::max({commit_, retire_, lineAt_});
     if (leaves == commit_ && committed_ >= config_.storePorts)
       ++leaves;
     if (leaves > commit_)
       commit_ = leaves, committed_ = 0;
-    ++committed_;
+    committed_ +=
+        plan.kind == OpKind::VectorStore ? std::max<int64_t>(1, config_.storePorts / config_.vectorStorePorts) : 1;
     storeFree_[storeEntry_] = commit_;
     if (forward_ != nullptr)
       forward_->commitAt = commit_;
@@ -416,26 +305,137 @@ __attribute__((always_inline)) inline void OutOfOrderCore::retire(const OpPlan &
 }
 
 bool OutOfOrderCore::step(const OpPlan &plan) {
-  bool isLoad = plan.kind == OpKind::Load || plan.kind == OpKind::FpLoad;
-  bool isStore = plan.kind == OpKind::Store || plan.kind == OpKind::FpStore;
   if (phase_ == Phase::Place) {
-    dispatch(plan);
-    // HM-2: sources and a port must be ready.
-    int64_t cycle = std::max({dispatch_ + 1, ready_[plan.rs1], ready_[plan.rs2], ready_[plan.rs3]});
-    start_ = startOf(plan, cycle);
-    done_ = start_ + plan.latency;
+    if (plan.part > VectorPart::Set) {
+      placeVector(plan);
+    } else {
+      dispatch(plan, 0);
+      // HM-2: sources and a port must be ready.
+      int64_t cycle = std::max({dispatch_ + 1, ready_[plan.rs1], ready_[plan.rs2], ready_[plan.rs3]});
+      start_ = startOf(plan, cycle);
+      done_ = start_ + plan.latency;
+    }
     lineAt_ = start_;
     hasMissed_ = false;
     phase_ = Phase::Access;
   }
-  if (isLoad ? !load(plan) : isStore ? !store() : false)
+  if (plan.isLoad() ? !load(plan) : plan.isStore() ? !store() : false)
     return false;
   phase_ = Phase::Place;
+  if (plan.part > VectorPart::Set)
+    return finishVector(plan), true;
   ready_[plan.rd] = done_;
-  if (plan.kind >= OpKind::Branch && plan.kind <= OpKind::IndirectJump)
+  if (plan.isBranch())
     branch(plan);
+  else if (plan.part == VectorPart::Set)
+    takeShape();
   retire(plan);
   return true;
+}
+
+void OutOfOrderCore::setShape(uint32_t elements, uint32_t type) {
+  shape_.elements = elements;
+  shape_.type = type;
+  int64_t bytes = int64_t{elements} << (type >> 3 & 7);
+  auto piecesOf = [&](int64_t size) { return std::max<int64_t>(1, (size + laneBytes_ - 1) / laneBytes_); };
+  shape_.pieces = piecesOf(bytes);
+  shape_.widePieces = piecesOf(2 * bytes);
+  shape_.registers = std::max<int64_t>(1, (bytes + vectorBytes_ - 1) / vectorBytes_);
+}
+
+void OutOfOrderCore::takeShape() {
+  const std::vector<TracedAccess> &accesses = functional_->accesses();
+  if (access_ < accessEnd_ && accesses[access_].index == index_) {
+    setShape(static_cast<uint32_t>(accesses[access_].address), accesses[access_].bytes);
+    ++access_;
+  }
+}
+
+int64_t OutOfOrderCore::groupReady(uint8_t first) const {
+  int64_t cycle = ready_[first];
+  if (first >= firstVectorRegister)
+    for (int64_t r = 1; r < shape_.registers; ++r)
+      cycle = std::max(cycle, ready_[static_cast<size_t>(first + r)]);
+  return cycle;
+}
+
+void OutOfOrderCore::placeVector(const OpPlan &plan) {
+  // HM-10: a vector instruction is as many operations as it has pieces of the datapath's width.
+  operations_ = plan.isWide ? shape_.widePieces : shape_.pieces;
+  isElementwise_ = false;
+  if (plan.part == VectorPart::Memory)
+    operations_ = accessOperations();
+  start_ = std::numeric_limits<int64_t>::max();
+  done_ = 0;
+  if (plan.part == VectorPart::Pieces)
+    return placePieces(plan);
+  int64_t ready = std::max({groupReady(plan.rs1), groupReady(plan.rs2), groupReady(plan.rs3)}), last = 0;
+  bool isDivision = plan.part == VectorPart::Divide || plan.part == VectorPart::DivideInt;
+  int64_t rounds = plan.part == VectorPart::Divide ? operations_ : shape_.elements; // of the divider
+  if (isDivision)
+    operations_ = 1;
+  for (int64_t i = 0; i < operations_; ++i) {
+    dispatch(plan, static_cast<size_t>(i));
+    int64_t start = startOf(plan, std::max(dispatch_ + 1, ready));
+    // Element by element, one port's worth keeps them all.
+    if (isElementwise_)
+      for (int64_t port = 1; port < (plan.isLoad() ? config_.vectorLoadPorts : config_.vectorStorePorts); ++port)
+        (plan.isLoad() ? vectorLoadPorts_ : vectorStorePorts_).take(start);
+    start_ = std::min(start_, start);
+    last = std::max(last, start);
+  }
+  done_ = last + plan.latency;
+  if (isDivision) {
+    int64_t later = plan.interval * (std::max<int64_t>(1, rounds) - 1);
+    fpDividerFree_ += later;
+    done_ += later;
+  } else if (plan.part == VectorPart::Reduce)
+    done_ = last + plan.latency * std::bit_width(std::max<uint64_t>(2, shape_.elements) - 1);
+  else if (plan.part == VectorPart::Memory)
+    done_ = last + (plan.isLoad() ? l1Cycles_ : 0) + plan.latency;
+}
+
+void OutOfOrderCore::placePieces(const OpPlan &plan) {
+  int64_t perRegister = vectorBytes_ / laneBytes_;
+  auto readyAt = [&](uint8_t first, int64_t offset) {
+    return ready_[first >= firstVectorRegister ? static_cast<size_t>(first + offset) : first];
+  };
+  int64_t registerDone = 0;
+  for (int64_t i = 0; i < operations_; ++i) {
+    dispatch(plan, static_cast<size_t>(i));
+    // A mask (v0) and the narrow sources of a wide operation are shared by several pieces.
+    int64_t number = i / perRegister, source = plan.isWide ? number / 2 : number;
+    int64_t third = plan.rs3 == firstVectorRegister ? 0 : number;
+    int64_t ready = std::max({readyAt(plan.rs1, source), readyAt(plan.rs2, source), readyAt(plan.rs3, third)});
+    int64_t start = startOf(plan, std::max(dispatch_ + 1, ready)), done = start + plan.latency;
+    start_ = std::min(start_, start);
+    done_ = std::max(done_, done);
+    registerDone = i % perRegister == 0 ? done : std::max(registerDone, done);
+    if (plan.rd >= firstVectorRegister && !plan.isMask)
+      ready_[static_cast<size_t>(plan.rd + number)] = registerDone;
+  }
+}
+
+int64_t OutOfOrderCore::accessOperations() {
+  const std::vector<TracedAccess> &accesses = functional_->accesses();
+  int64_t count = 0, bytes = 0;
+  for (size_t i = access_; i < accessEnd_ && accesses[i].index == index_; ++i)
+    ++count, bytes += accesses[i].bytes;
+  // Streams come in pieces of lines; what comes in more and smaller pieces goes element by element.
+  int64_t pieces = (bytes + laneBytes_ - 1) / laneBytes_;
+  isElementwise_ = count > bytes / static_cast<int64_t>(l1d_.lineBytes()) + 2;
+  return std::max<int64_t>(1, isElementwise_ ? (count + elementsPerCycle_ - 1) / elementsPerCycle_ : pieces);
+}
+
+void OutOfOrderCore::finishVector(const OpPlan &plan) {
+  bool isGroup = plan.rd >= firstVectorRegister && plan.rd < numTimedRegisters;
+  if (plan.part != VectorPart::Pieces || !isGroup || plan.isMask) {
+    int64_t registers = isGroup && !plan.isMask && plan.part != VectorPart::Reduce ? shape_.registers : 1;
+    for (int64_t r = 0; r < registers; ++r)
+      ready_[static_cast<size_t>(plan.rd + r)] = done_;
+  }
+  for (int64_t i = 0; i < operations_; ++i)
+    retire(plan);
 }
 
 int64_t OutOfOrderCore::run(int64_t horizon) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "sim/core/BranchPredictor.h"
+#include "sim/core/OpPlan.h"
 #include "sim/core/PortTimeline.h"
 #include "sim/core/TracingCore.h"
 #include "sim/memory/HostMemory.h"
@@ -22,49 +23,6 @@
 #include <vector>
 
 namespace nearbank::sim {
-
-/// What an instruction asks of the core.
-enum class OpKind : uint8_t {
-  Int,
-  IntMul,
-  IntDiv,
-  Branch,
-  Jump,
-  Call,
-  Return,
-  IndirectJump,
-  Load,
-  FpLoad,
-  Store,
-  FpStore,
-  FpAdd,
-  FpMul,
-  FpDiv,
-  FpMove
-};
-
-/// One instruction as the window sees it.
-struct OpPlan {
-  uint8_t rd = discardRegister, rs1 = 0, rs2 = 0, rs3 = 0;
-  OpKind kind = OpKind::Int;
-  uint16_t latency = 1;  ///< From start to result; of loads without the cache's part.
-  uint16_t interval = 1; ///< Until the unit takes the next one; beyond 1 for dividers.
-  uint16_t steps = 1;    ///< Times that it takes a port: pieces of a vector, or elements that are accessed one by one.
-};
-
-/// The plans of a program's blocks; made when first asked for. Shared by the cores of one machine.
-class PlanTable {
-public:
-  explicit PlanTable(const MachineConfig &config) : config_(config) {}
-  const std::vector<OpPlan> &planOf(const Block &block);
-
-private:
-  OpPlan planOf(const Instruction &instruction) const;
-  void planVector(const Instruction &instruction, const VectorShape &shape, OpPlan &plan) const;
-
-  const MachineConfig &config_;
-  std::vector<std::vector<OpPlan>> plans_; ///< By block id.
-};
 
 struct OutOfOrderStats {
   uint64_t l1dMisses = 0, l1iMisses = 0, l2Accesses = 0, l2Misses = 0, writebacks = 0;
@@ -99,15 +57,20 @@ private:
   bool fetch();
   bool step(const OpPlan &plan);
   void advancePorts(int64_t cycle);
-  void dispatch(const OpPlan &plan);
-  /// Cycle in which the last of its steps starts.
+  void dispatch(const OpPlan &plan, size_t operation);
   int64_t startOf(const OpPlan &plan, int64_t cycle);
-  int64_t placeOf(const OpPlan &plan, int64_t cycle);
   int64_t takePort(PortTimeline &ports, int64_t cycle);
   int64_t takePorts(PortTimeline &first, PortTimeline &second, int64_t cycle);
   bool accessLines(const TracedAccess &access);
   bool load(const OpPlan &plan);
   bool store();
+  void setShape(uint32_t elements, uint32_t type);
+  void takeShape();
+  void placeVector(const OpPlan &plan);
+  void placePieces(const OpPlan &plan);
+  void finishVector(const OpPlan &plan);
+  int64_t accessOperations();
+  int64_t groupReady(uint8_t first) const;
   void branch(const OpPlan &plan);
   void retire(const OpPlan &plan);
   bool reach(uint64_t address, bool isStore);
@@ -127,12 +90,13 @@ private:
   OutOfOrderConfig config_;
   int64_t id_, l1Cycles_, l2Cycles_;
   double periodPs_, cyclesPerPs_;
+  int64_t vectorBytes_, laneBytes_, elementsPerCycle_;
   HostMemory &memory_;
   TimedCache l1i_, l1d_, l2_;
   std::optional<StreamPrefetcher> prefetcher_;
   BranchPredictor predictor_;
   PortTimeline intPorts_, mulPorts_, branchPorts_, fpPorts_, fpAddPorts_, fpMulPorts_, memoryPorts_, loadPorts_,
-      storePorts_;
+      storePorts_, vectorLoadPorts_, vectorStorePorts_;
 
   // The launch.
   TracingCore *functional_ = nullptr;
@@ -161,7 +125,14 @@ private:
   int64_t dispatched_ = 0, retired_ = 0, committed_ = 0;
   int64_t intDividerFree_ = 0, fpDividerFree_ = 0;
   std::vector<int64_t> missFree_; ///< When each miss buffer is free again.
+  /// What vset* has set.
+  struct Shape {
+    uint32_t elements = 0, type = 0; ///< vl, low bits of vtype.
+    int64_t pieces = 1, widePieces = 1, registers = 1;
+  } shape_;
   // The instruction at hand.
+  int64_t operations_ = 1;     ///< Of a vector instruction.
+  bool isElementwise_ = false; ///< A vector access that goes element by element.
   int64_t start_ = 0, done_ = 0;
   int64_t lineAt_ = 0; ///< When all lines that it touches are in the L1D.
   bool hasMissed_ = false;

@@ -10,7 +10,8 @@
 
 namespace nearbank::sim {
 
-/// One access of an instruction; vector instructions may make several.
+/// One access of an instruction; vector instructions may make several. What vset* has set is recorded as well: vl as
+/// the address, the low bits of vtype as bytes.
 struct TracedAccess {
   uint64_t address = 0;
   uint32_t bytes = 0;
@@ -21,7 +22,8 @@ struct TracedAccess {
 /// A block that ran whole.
 struct TracedBlock {
   const Block *block = nullptr;
-  uint32_t firstAccess = 0; ///< Into accesses(); they end where the next block's begin.
+  uint32_t firstAccess = 0;                  ///< Into accesses(); they end where the next block's begin.
+  uint32_t vectorLength = 0, vectorType = 0; ///< vl and the low bits of vtype at its start.
 };
 
 class TracingCore : public Core {
@@ -54,8 +56,13 @@ public:
   bool enter(TimedBlock *next) {
     if (blocks_.size() >= blockLimit_)
       return false;
-    blocks_.push_back({next->block, static_cast<uint32_t>(accesses_.size())});
+    blocks_.push_back({next->block, static_cast<uint32_t>(accesses_.size()), static_cast<uint32_t>(vector.vl),
+                       static_cast<uint32_t>(vector.vtype & 0xff)});
     return true;
+  }
+  /// Records what a vset* has set.
+  void traceVector(unsigned index) {
+    accesses_.push_back({vector.vl, static_cast<uint32_t>(vector.vtype & 0xff), static_cast<uint16_t>(index), false});
   }
   TimedBlock *follow(unsigned edge, uint64_t targetPc);
 

@@ -232,6 +232,79 @@ TEST(HostMachineTest, LoopsWithConstantTripCountsArePredicted) {
   EXPECT_LT(timeLoop(body, evenHost(), 1000, 3000).mispredictions, 0.02);
 }
 
+// Vectors, by encoding (RVV 1.0): registers of 256 bits.
+
+/// vsetivli zero, elements, e32, m(1 << lmulLog2), ta, ma
+constexpr uint32_t vset(uint32_t elements, uint32_t lmulLog2) {
+  return 3u << 30 | (0xd0 | lmulLog2) << 20 | elements << 15 | 7 << 12 | 0x57;
+}
+constexpr uint32_t vv(uint32_t funct6, uint32_t vd, uint32_t vs2, uint32_t vs1) {
+  return funct6 << 26 | 1 << 25 | vs2 << 20 | vs1 << 15 | 1 << 12 | vd << 7 | 0x57;
+}
+constexpr uint32_t vfadd(uint32_t vd, uint32_t vs2, uint32_t vs1) { return vv(0x00, vd, vs2, vs1); }
+constexpr uint32_t vfmacc(uint32_t vd, uint32_t vs2, uint32_t vs1) { return vv(0x2c, vd, vs2, vs1); }
+constexpr uint32_t vle32(uint32_t vd, uint32_t rs1) { return 1 << 25 | rs1 << 15 | 6 << 12 | vd << 7 | 0x07; }
+constexpr uint32_t vluxei32(uint32_t vd, uint32_t rs1, uint32_t vs2) {
+  return 1 << 26 | 1 << 25 | vs2 << 20 | rs1 << 15 | 6 << 12 | vd << 7 | 0x07;
+}
+
+MachineConfig vectorHost() {
+  MachineConfig config = evenHost();
+  config.core.vectorBits = config.core.vectorLanesBits = 256;
+  config.core.vectorFpFmaCycles = 4, config.core.vectorFpAddCycles = 3, config.core.vectorFpDivCycles = 11;
+  config.core.vectorPermuteCycles = 2, config.core.vectorElementsPerCycle = 1;
+  config.outOfOrder.dispatchWidth = config.outOfOrder.retireWidth = 12;
+  config.outOfOrder.robEntries = 512;
+  config.outOfOrder.fpPorts = 4, config.outOfOrder.fpAddPorts = config.outOfOrder.fpMulPorts = 2;
+  config.outOfOrder.memoryPorts = 3, config.outOfOrder.vectorLoadPorts = 2;
+  config.outOfOrder.fpDivIntervalCycles = 3;
+  return config;
+}
+
+double vectorCycles(uint32_t elements, uint32_t lmulLog2, std::vector<uint32_t> body,
+                    const MachineConfig &config = vectorHost()) {
+  body.insert(body.begin(), vset(elements, lmulLog2));
+  return timeLoop(body, config).cycles;
+}
+
+TEST(HostMachineTest, VectorOperationsFillThePortsHm10) {
+  std::vector<uint32_t> independent = {vfmacc(8, 0, 4),  vfmacc(12, 0, 4), vfmacc(16, 0, 4), vfmacc(20, 0, 4),
+                                       vfmacc(24, 0, 4), vfmacc(28, 0, 4), vfmacc(8, 0, 4),  vfmacc(12, 0, 4)};
+  // Eight on two ports: 4 cycles at one register each, as the chains through registers 8 and 12 allow (2 x 4) no less.
+  EXPECT_NEAR(vectorCycles(8, 0, independent), 8, 0.01);
+  // Two registers each: 16 operations on two ports.
+  EXPECT_NEAR(vectorCycles(16, 1, independent), 8, 0.01);
+  EXPECT_NEAR(vectorCycles(31, 2, independent), 16, 0.01);
+  // Half as wide a datapath: twice as many.
+  MachineConfig narrow = vectorHost();
+  narrow.core.vectorLanesBits = 128;
+  EXPECT_NEAR(vectorCycles(16, 1, independent, narrow), 16, 0.01);
+  // Only the elements that vl covers count.
+  EXPECT_NEAR(vectorCycles(8, 2, independent), 8, 0.01);
+}
+
+TEST(HostMachineTest, VectorChainsTakeTheirLatencyPerRegisterHm10) {
+  EXPECT_NEAR(vectorCycles(8, 0, {vfmacc(8, 0, 4)}), 4, 0.01);
+  // The two registers of a group are chains of their own.
+  EXPECT_NEAR(vectorCycles(16, 1, {vfmacc(8, 0, 4)}), 4, 0.01);
+  EXPECT_NEAR(vectorCycles(8, 0, {vfadd(8, 8, 0), vfadd(8, 8, 0)}), 6, 0.01);
+}
+
+TEST(HostMachineTest, VectorReductionsAndDivisionsHm10) {
+  // vfredusum of 8 elements, accumulating: three folds of 2 + 3 cycles.
+  EXPECT_NEAR(vectorCycles(8, 0, {vv(0x01, 8, 0, 8)}), 15, 0.01);
+  EXPECT_NEAR(vectorCycles(8, 0, {vv(0x20, 8, 0, 4), vv(0x20, 12, 0, 4)}), 6, 0.01);
+  EXPECT_NEAR(vectorCycles(16, 1, {vv(0x20, 8, 0, 4), vv(0x20, 12, 0, 4)}), 12, 0.01);
+}
+
+TEST(HostMachineTest, VectorLoadsFillTheirPortsHm10) {
+  std::vector<uint32_t> loads = {vle32(8, a6), vle32(12, a6), vle32(16, a6), vle32(20, a6)};
+  EXPECT_NEAR(vectorCycles(8, 0, loads), 2, 0.01);
+  EXPECT_NEAR(vectorCycles(16, 1, loads), 4, 0.01);
+  // Eight elements gathered from the same place: one a cycle.
+  EXPECT_NEAR(vectorCycles(8, 0, {vluxei32(8, a6, 0), vluxei32(12, a6, 0)}), 16, 0.01);
+}
+
 // Misses. a6 walks over the input, one line per iteration.
 
 std::vector<uint32_t> missLoop(int fillers) {

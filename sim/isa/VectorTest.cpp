@@ -89,6 +89,15 @@ TEST_F(VectorTest, IntegerArithmetic) {
   EXPECT_EQ(at<U>(8)[5], 1U + 100000U * 70000U);
 }
 
+TEST_F(VectorTest, ShiftsTakeUnsignedImmediates) {
+  ASSERT_EQ(state_.set(0xd8, 4), 4u); // e64, m1, ta, ma
+  const uint64_t values[4] = {1, 2, 3, 127};
+  std::memcpy(state_.at(9), values, sizeof values);
+  ASSERT_TRUE(run(0x96983457)); // vsll.vi v8, v9, 16
+  for (unsigned i = 0; i < 4; ++i)
+    EXPECT_EQ(at<uint64_t>(8)[i], values[i] << 16);
+}
+
 TEST_F(VectorTest, MasksLeaveTheOthersAlone) {
   ASSERT_TRUE(run(0x6e950057)); // vmslt.vv v0, v9, v10
   EXPECT_EQ(state_.registers[0], 0b01010010);

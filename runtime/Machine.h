@@ -194,8 +194,10 @@ struct MachineConfig {
   OutOfOrderConfig outOfOrder; ///< Hosts only.
   CacheConfig l1i, l1d;
   std::optional<CacheConfig> l2;
-  CacheConfig l3;                         ///< Hosts only.
-  int64_t l3SharedBy = 1;                 ///< Cores per last-level cache; divides the number of cores.
+  CacheConfig l3;               ///< Hosts only.
+  int64_t l3SharedBy = 1;       ///< Cores per last-level cache; divides the number of cores.
+  int64_t l2BytesPerCycle = 64; ///< Hosts only: from an L2 to its L1s; L3 the same from the last level to one L2.
+  int64_t l3BytesPerCycle = 64;
   std::optional<PrefetchConfig> prefetch; ///< Hosts only.
   ThreadConfig threads;                   ///< Hosts only.
   std::optional<EnergyConfig> energy;

@@ -110,6 +110,8 @@ const std::vector<MachineField> &machineFields() {
       NB_CACHE(NearMemoryKind | HostKind, 0, "l1d", l1d.),
       NB_CACHE(NearMemoryKind | HostKind, NearMemoryKind, "l2", l2->),
       NB_CACHE(HostKind, 0, "l3", l3.),
+      NB_INTEGER(HostKind, 0, "l2.bytesPerCycle", "B/cycle", Positive, l2BytesPerCycle),
+      NB_INTEGER(HostKind, 0, "l3.bytesPerCycle", "B/cycle", Positive, l3BytesPerCycle),
       NB_INTEGER(HostKind, 0, "l3.sharedBy", "cores", Positive, l3SharedBy),
       NB_INTEGER(HostKind, HostKind, "prefetch.streams", "streams", Positive, prefetch->streams),
       NB_INTEGER(HostKind, HostKind, "prefetch.trainAccesses", "accesses", Positive, prefetch->trainAccesses),

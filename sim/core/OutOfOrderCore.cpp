@@ -23,7 +23,9 @@ OutOfOrderCore::OutOfOrderCore(const MachineConfig &c, int64_t id, HostMemory &m
       branchPorts_(config_.branchPorts), fpPorts_(config_.fpPorts), fpAddPorts_(config_.fpAddPorts),
       fpMulPorts_(config_.fpMulPorts), memoryPorts_(config_.memoryPorts), loadPorts_(config_.loadPorts),
       storePorts_(config_.storePorts), vectorLoadPorts_(config_.vectorLoadPorts),
-      vectorStorePorts_(config_.vectorStorePorts) {
+      vectorStorePorts_(config_.vectorStorePorts),
+      firstPathCycles_((c.l1d.lineBytes + c.l2BytesPerCycle - 1) / c.l2BytesPerCycle),
+      secondPathCycles_((c.l1d.lineBytes + c.l3BytesPerCycle - 1) / c.l3BytesPerCycle) {
   if (c.prefetch)
     prefetcher_.emplace(*c.prefetch, c.l1d.lineBytes);
   retireOf_.resize(static_cast<size_t>(config_.robEntries));
@@ -39,8 +41,9 @@ void OutOfOrderCore::start(TracingCore &functional, PlanTable &plans, uint64_t t
   if (prefetcher_)
     prefetcher_->reset();
   predictor_.reset();
-  for (PortTimeline *ports : {&intPorts_, &mulPorts_, &branchPorts_, &fpPorts_, &fpAddPorts_, &fpMulPorts_,
-                              &memoryPorts_, &loadPorts_, &storePorts_, &vectorLoadPorts_, &vectorStorePorts_})
+  for (PortTimeline *ports :
+       {&intPorts_, &mulPorts_, &branchPorts_, &fpPorts_, &fpAddPorts_, &fpMulPorts_, &memoryPorts_, &loadPorts_,
+        &storePorts_, &vectorLoadPorts_, &vectorStorePorts_, &firstPath_, &secondPath_})
     ports->reset();
   textFits_ = textBytes + 2 * l1i_.lineBytes() <= l1i_.capacityBytes();
   fetched_.clear();
@@ -62,8 +65,9 @@ void OutOfOrderCore::start(TracingCore &functional, PlanTable &plans, uint64_t t
 }
 
 void OutOfOrderCore::advancePorts(int64_t cycle) {
-  for (PortTimeline *ports : {&intPorts_, &mulPorts_, &branchPorts_, &fpPorts_, &fpAddPorts_, &fpMulPorts_,
-                              &memoryPorts_, &loadPorts_, &storePorts_, &vectorLoadPorts_, &vectorStorePorts_})
+  for (PortTimeline *ports :
+       {&intPorts_, &mulPorts_, &branchPorts_, &fpPorts_, &fpAddPorts_, &fpMulPorts_, &memoryPorts_, &loadPorts_,
+        &storePorts_, &vectorLoadPorts_, &vectorStorePorts_, &firstPath_, &secondPath_})
     ports->advance(cycle);
 }
 
@@ -515,6 +519,14 @@ void OutOfOrderCore::insertSecond(uint64_t address, int64_t cycle, int64_t ready
   }
 }
 
+int64_t OutOfOrderCore::pass(PortTimeline &path, int64_t cycles, int64_t arrival) {
+  // The last part of the line arrives no earlier than without contention.
+  int64_t next = arrival - cycles;
+  for (int64_t i = 0; i < cycles; ++i)
+    next = takePort(path, next) + 1;
+  return std::max(arrival, next);
+}
+
 int64_t OutOfOrderCore::readSecond(uint64_t address, int64_t cycle, bool isData) {
   ++stats_.l2Accesses;
   int64_t there;
@@ -522,16 +534,18 @@ int64_t OutOfOrderCore::readSecond(uint64_t address, int64_t cycle, bool isData)
     there = std::max(cycle + l2Cycles_, line->readyAt);
   } else {
     ++stats_.l2Misses;
-    there = toCycle(memory_.read(id_, address, toPs(cycle)));
+    there = pass(secondPath_, secondPathCycles_, toCycle(memory_.read(id_, address, toPs(cycle))));
     insertSecond(address, cycle, there);
   }
+  there = pass(firstPath_, firstPathCycles_, there);
   if (isData && prefetcher_)
     for (uint64_t line : prefetcher_->observe(address)) {
       ++stats_.l2Accesses;
       if (l2_.touch(line) != nullptr)
         continue;
       ++stats_.l2Misses;
-      insertSecond(line, cycle, toCycle(memory_.read(id_, line, toPs(cycle))));
+      int64_t arrival = toCycle(memory_.read(id_, line, toPs(cycle)));
+      insertSecond(line, cycle, pass(secondPath_, secondPathCycles_, arrival));
     }
   return there;
 }

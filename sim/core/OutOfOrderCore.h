@@ -75,6 +75,7 @@ private:
   void retire(const OpPlan &plan);
   bool reach(uint64_t address, bool isStore);
   bool isGranted(int64_t cycle);
+  int64_t pass(PortTimeline &path, int64_t cycles, int64_t arrival);
   int64_t readSecond(uint64_t address, int64_t cycle, bool isData);
   void insertSecond(uint64_t address, int64_t cycle, int64_t readyAt);
   void evictFirst(const TimedCache::Line &victim, int64_t cycle);
@@ -97,6 +98,8 @@ private:
   BranchPredictor predictor_;
   PortTimeline intPorts_, mulPorts_, branchPorts_, fpPorts_, fpAddPorts_, fpMulPorts_, memoryPorts_, loadPorts_,
       storePorts_, vectorLoadPorts_, vectorStorePorts_;
+  PortTimeline firstPath_{1}, secondPath_{1};  ///< From the L2 to the L1s, and from the last level to the L2.
+  int64_t firstPathCycles_, secondPathCycles_; ///< Of a line.
 
   // The launch.
   TracingCore *functional_ = nullptr;

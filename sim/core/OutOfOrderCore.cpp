@@ -46,6 +46,7 @@ void OutOfOrderCore::start(TracingCore &functional, PlanTable &plans, uint64_t t
         &storePorts_, &vectorLoadPorts_, &vectorStorePorts_, &firstPath_, &secondPath_})
     ports->reset();
   textFits_ = textBytes + 2 * l1i_.lineBytes() <= l1i_.capacityBytes();
+  isTextWarm_ = false;
   fetched_.clear();
   stats_ = {};
   phase_ = Phase::NextBlock;
@@ -93,7 +94,16 @@ bool OutOfOrderCore::nextBlock() {
   return true;
 }
 
+void OutOfOrderCore::warm(uint64_t address) {
+  TimedCache::Line victim;
+  for (TimedCache *cache : {&l2_, &l1d_})
+    if (cache->touch(address) == nullptr)
+      cache->insert(address, victim);
+}
+
 bool OutOfOrderCore::fetch() {
+  if (isTextWarm_)
+    return true;
   if (block_->id < fetched_.size() && fetched_[block_->id] != 0)
     return true;
   for (uint64_t line = l1i_.lineOf(std::max(block_->pc, resumeAddress_)); line < block_->endPc;

@@ -45,6 +45,10 @@ public:
   void age(double lines, double dirtyShare) {
     l2_.age(lines * static_cast<double>(l2_.lineBytes()) / static_cast<double>(l2_.capacityBytes()), dirtyShare);
   }
+  /// After start(): the line is in both private levels.
+  void warm(uint64_t address);
+  /// After start(): the program's text is in the L1I, if it fits.
+  void warmText() { isTextWarm_ = textFits_; }
   /// Goes on until an access beyond `horizon` must wait for its turn. @return the time of that access, or `ended`
   int64_t run(int64_t horizon);
   /// When the last instruction had retired and the last store had left. After the end.
@@ -104,7 +108,7 @@ private:
   // The launch.
   TracingCore *functional_ = nullptr;
   PlanTable *plans_ = nullptr;
-  bool textFits_ = false;
+  bool textFits_ = false, isTextWarm_ = false;
   std::vector<uint8_t> fetched_; ///< By block id: in the L1I for good.
   OutOfOrderStats stats_;
 

@@ -132,6 +132,17 @@ void HostMachine::Impl::warm(const NmcLaunch &launch, const std::vector<size_t> 
                                        static_cast<__int128>(region.bytes)) *
                       static_cast<int64_t>(sharedBy),
                   region.guestBase + offset);
+  // The private levels hold the core's own share, the operand table, and the text.
+  for (size_t i = 0; i < coreIds.size(); ++i) {
+    OutOfOrderCore &core = *cores[coreIds[i]];
+    core.warmText();
+    core.warm(tableBase);
+    for (const GuestRegion &region : launch.regions) {
+      uint64_t lines = (region.bytes + line - 1) / line, end = lines * (i + 1) / coreIds.size();
+      for (uint64_t l = lines * i / coreIds.size(); l < end; ++l)
+        core.warm(region.guestBase + l * line);
+    }
+  }
 }
 
 void HostMachine::Impl::simulate(const GuestMemory &guest) {
@@ -209,8 +220,6 @@ NmcLaunchStats HostMachine::Impl::launch(const NmcLaunch &launch) {
     return {};
 
   memory.reset();
-  if (start == Start::Warm)
-    warm(launch, activeIds);
   double dirtyShare = launch.linesBefore > 0 ? launch.dirtyLinesBefore / launch.linesBefore : 0;
   if (launch.linesBefore > 0)
     memory.age(static_cast<int64_t>(launch.linesBefore), dirtyShare, static_cast<int64_t>(activeIds.size()));
@@ -237,6 +246,8 @@ NmcLaunchStats HostMachine::Impl::launch(const NmcLaunch &launch) {
     if (launch.linesBefore > 0)
       cores[c]->age(launch.linesBefore, dirtyShare);
   }
+  if (start == Start::Warm)
+    warm(launch, activeIds);
   simulate(guest);
   return report(kernel);
 }

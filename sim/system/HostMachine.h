@@ -12,10 +12,10 @@ namespace nearbank::sim {
 /// Thread-safe for separate instances; one launch at a time per instance. A launch runs on the calling thread.
 class HostMachine : public SimulatedMachine {
 public:
-  /// How the last-level caches are found.
+  /// How the caches are found.
   enum class Start {
     Cold, ///< Empty.
-    Warm  ///< With the operands, as far as they fit, as a host leaves them that runs the kernel again and again.
+    Warm ///< With the text and the operands, as far as they fit, as a host leaves them that runs the kernel repeatedly.
   };
 
   /// @param config of kind "host"

@@ -15,7 +15,7 @@
 // copies a panel of the second input, which is transposed, to scratch memory. With vectors of 8 the tile is 6 x 32.
 // HOST:      func.func private @nearbankGemmF32
 // CHECK:     func.func private @contraction_64x64x32_f32
-// CHECK-SAME:  %[[BEGIN:[a-z0-9]+]]: index, %[[END:[a-z0-9]+]]: index, %{{.*}}: memref<2xi64>
+// CHECK-SAME:  %[[BEGIN:[a-z0-9]+]]: index, %[[END:[a-z0-9]+]]: index, %{{.*}}: memref<{{[23]}}xi64>
 // PIM-SAME:    nearbank.tasks = 128 : i64
 // PIM:         %[[RESULTS:.*]] = memref.alloca() {{.*}} memref<8x4xf32>
 // PIM:         %[[PANEL:.*]] = memref.alloca() {{.*}} memref<32x4xf32>

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import needs_core
-from nearbank import cli, cli_machines, cli_run, explain
+from nearbank import cli, cli_machines, cli_run, cli_train, explain
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -34,6 +34,7 @@ def commands():
 def recorded(monkeypatch):
     calls = []
     monkeypatch.setattr(cli_run, "plan_or_run", lambda request: calls.append(request))
+    monkeypatch.setattr(cli_train, "train", lambda request: calls.append(request))
     monkeypatch.setattr(cli_run, "print_again", lambda *words: calls.append(words))
     monkeypatch.setattr(explain, "explain", lambda *words: calls.append(words) or "")
     monkeypatch.setattr(cli_machines, "list_text", lambda *words: calls.append(words) or "")

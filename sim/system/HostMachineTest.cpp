@@ -489,15 +489,11 @@ TEST(HostMachineTest, SampledLaunchesAgreeWithWholeOnes) {
 }
 
 TEST(HostMachineTest, MachinesWithoutCoresAreRefused) {
-  MachineConfig config = evenHost();
-  config.core.count = 0;
-  EXPECT_THROW(HostMachine machine(config), UserError);
-  config = evenHost();
-  config.outOfOrder.loadPorts = 0;
-  EXPECT_THROW(HostMachine machine(config), UserError);
-  config = evenHost();
-  config.l2.reset();
-  EXPECT_THROW(HostMachine machine(config), UserError);
+  MachineConfig noCores = evenHost(), noPorts = evenHost(), noSecondLevel = evenHost();
+  noCores.core.count = noPorts.outOfOrder.loadPorts = 0;
+  noSecondLevel.l2.reset();
+  for (const MachineConfig &config : {noCores, noPorts, noSecondLevel})
+    EXPECT_THROW(HostMachine machine(config), UserError);
 }
 
 } // namespace

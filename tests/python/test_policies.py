@@ -28,10 +28,10 @@ class Branches(nn.Module):
 
 @pytest.fixture(scope="module")
 def summaries(tmp_path_factory):
-    """Plan once for each policy, on the same profiles; a cheap launch makes PIM worth it."""
+    """Plan once for each policy, on the same profiles; a cheap launch makes PIM worth it over one thread of this host."""
     database = tmp_path_factory.mktemp("profiles") / "profiles.sqlite"
     values = {"coherence.launchNs": "10", "coherence.returnNs": "10", "core.clockGHz": "8"}
-    options = {"db": str(database), "set": values, "threads": 1, "simulate": "exact"}
+    options = {"db": str(database), "set": values, "threads": 1, "simulate": "exact", "host": "native"}
     model, inputs = Branches(), (torch.randn(512, 256),)
     return {policy: nearbank.plan(model, inputs, policy=policy, **options).runs[0]["summary"] for policy in POLICIES}
 

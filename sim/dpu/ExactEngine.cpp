@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine `exact`: tasklets interleaved as the pipeline interleaves them, one issue slot at a time.
+
+#include "sim/dpu/DmaEngine.h"
+#include "sim/dpu/Tasklets.h"
+
+#include <fmt/format.h>
+
+namespace nearbank::dpu {
+namespace {
+
+class ExactEngine : public Tasklets {
+public:
+  ExactEngine(Dpu &dpu, const DpuConfig &config, const RunLimits &limits)
+      : Tasklets(dpu, config), dma_(config), limit_(limits.timeoutCycles ? limits.timeoutCycles : ~uint64_t{0}),
+        dispatch_(static_cast<uint64_t>(config.dispatchCycles)) {}
+
+  void run() {
+    for (unsigned id = 0; id < numTasklets; ++id)
+      ring_[ringEnd_++ & 31] = {id, id};
+    while (step()) {
+    }
+    finish();
+  }
+
+private:
+  struct Entry {
+    uint64_t readyAt;
+    uint32_t id;
+  };
+
+  // The tasklet that has waited longest; false when none can ever go on.
+  bool pick(Entry &entry) {
+    bool fromRing = ringBegin_ != ringEnd_;
+    if (numLate_ && (!fromRing || late_[numLate_ - 1].readyAt < ring_[ringBegin_ & 31].readyAt)) {
+      entry = late_[--numLate_];
+      return true;
+    }
+    if (!fromRing)
+      return false;
+    entry = ring_[ringBegin_++ & 31];
+    return true;
+  }
+  void requeue(uint32_t id) { ring_[ringEnd_++ & 31] = {cycle_ + dispatch_, id}; }
+  // Latest first, so that the next one is at the end.
+  void wakeAt(uint32_t id, uint64_t time) {
+    unsigned at = numLate_++;
+    for (; at > 0 && late_[at - 1].readyAt <= time; --at)
+      late_[at] = late_[at - 1];
+    late_[at] = {time, id};
+  }
+
+  void takePort(uint64_t previous) {
+    uint64_t idle = cycle_ - previous - 1;
+    while (dma_.nextPort() <= static_cast<double>(cycle_)) {
+      if (idle > 0)
+        --idle;
+      else
+        ++cycle_, ++stats.portCycles;
+      dma_.advancePort();
+    }
+  }
+
+  bool step() {
+    Entry entry;
+    if (!pick(entry)) {
+      if (numRunning > 0)
+        fail(lastSleeper_, fmt::format("deadlock: {} tasklets sleep and nobody can resume them", numRunning));
+      return false;
+    }
+    uint64_t previous = cycle_;
+    cycle_ = std::max(cycle_ + 1, entry.readyAt);
+    takePort(previous);
+    ++stats.slots;
+    Tasklet &tasklet = tasklets[entry.id];
+    if (tasklet.pendingSlots > 0) {
+      --tasklet.pendingSlots;
+      requeue(entry.id);
+      return true;
+    }
+    if (cycle_ > limit_) {
+      fail(entry.id, fmt::format("endless loop: more than {} cycles (NEARBANK_TIMEOUT_CYCLES)", limit_));
+      return false;
+    }
+    return issue(entry.id, tasklet);
+  }
+
+  // Executes up to and with the next instruction that takes a slot.
+  bool issue(uint32_t id, Tasklet &tasklet) {
+    for (;;) {
+      if (tasklet.pc >= code.size()) {
+        fail(id, "jump out of the program", tasklet.pc * 4 + TextBase);
+        return false;
+      }
+      const Instruction &in = code[tasklet.pc];
+      if (in.op == Op::DmaLoad || in.op == Op::DmaStore) {
+        if (in.slots > 1 && !tasklet.isPrepared) {
+          tasklet.isPrepared = true;
+          tasklet.pendingSlots = in.slots - 2u;
+          stats.slotsOf[static_cast<unsigned>(SlotKind::Arithmetic)] += in.slots - 1u;
+          requeue(id);
+          return true;
+        }
+        tasklet.isPrepared = false;
+      }
+      if (in.routineSlots && tasklet.registers[1] >= TextBase) {
+        if (!callRoutine(id, tasklet))
+          return false;
+        uint32_t slots = in.routineSlots - 1u;
+        tasklet.pendingSlots = slots - 1;
+        stats.slotsOf[static_cast<unsigned>(in.kind)] += slots;
+        requeue(id);
+        return true;
+      }
+      Effect effect;
+      execute(id, tasklet, in, effect);
+      ++stats.instructions;
+      uint32_t slots = in.slots + effect.extraSlots;
+      stats.slotsOf[static_cast<unsigned>(in.kind)] += slots;
+      if (__builtin_expect(effect.kind != Effect::None, 0))
+        return special(id, tasklet, effect, slots);
+      if (slots > 0) {
+        tasklet.pendingSlots = slots - 1;
+        requeue(id);
+        return true;
+      }
+    }
+  }
+
+  bool special(uint32_t id, Tasklet &tasklet, const Effect &effect, uint32_t slots) {
+    tasklet.pendingSlots = slots > 0 ? slots - 1 : 0;
+    switch (effect.kind) {
+    case Effect::Dma: {
+      uint64_t wake = dma_.start(cycle_, effect.bytes, effect.isRead);
+      if (effect.writesBack)
+        wake = dma_.start(wake, effect.bytes, false);
+      wake = std::max(wake, cycle_ + dispatch_);
+      stats.dmaStallCycles += wake - (cycle_ + dispatch_);
+      wakeAt(id, wake);
+      return true;
+    }
+    case Effect::Stop:
+      tasklet.isAsleep = true;
+      tasklet.sleepStart = cycle_;
+      lastSleeper_ = id;
+      return true;
+    case Effect::Resume:
+      tasklets[effect.target].isAsleep = false;
+      stats.sleepCycles += cycle_ - tasklets[effect.target].sleepStart;
+      wakeAt(effect.target, cycle_ + dispatch_);
+      requeue(id);
+      return true;
+    case Effect::Halt:
+      stats.taskletCycles += cycle_;
+      --numRunning;
+      return true;
+    case Effect::Counter: {
+      uint64_t events = dpu.counterMode == 1 ? cycle_ : dpu.counterMode == 2 ? stats.slots : counterBase_;
+      tasklet.registers[effect.target] = static_cast<uint32_t>((events - counterBase_) >> 4);
+      tasklet.registers[0] = 0;
+      if (effect.bytes != 0) // New mode, COUNT_SAME excepted.
+        dpu.counterMode = effect.bytes;
+      if (effect.writesBack)
+        counterBase_ = dpu.counterMode == 1 ? cycle_ : dpu.counterMode == 2 ? stats.slots : 0;
+      requeue(id);
+      return true;
+    }
+    case Effect::Retry:
+      requeue(id);
+      return true;
+    case Effect::Faulted:
+      return false;
+    case Effect::None:
+      break;
+    }
+    requeue(id);
+    return true;
+  }
+
+  void finish() {
+    stats.cycles = cycle_ + dispatch_;
+    stats.dmaBusyCycles = dma_.busyCycles();
+    stats.tasklets = numTasklets;
+    dpu.last = stats;
+    dpu.total.add(stats);
+  }
+
+  DmaEngine dma_;
+  uint64_t limit_, dispatch_;
+  uint64_t cycle_ = 0, counterBase_ = 0;
+  Entry ring_[32] = {}, late_[32] = {};
+  unsigned ringBegin_ = 0, ringEnd_ = 0, numLate_ = 0;
+  uint32_t lastSleeper_ = 0;
+};
+
+} // namespace
+
+void runExact(Dpu &dpu, const DpuConfig &config, const RunLimits &limits) { ExactEngine(dpu, config, limits).run(); }
+
+} // namespace nearbank::dpu

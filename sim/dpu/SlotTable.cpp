@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sim/dpu/SlotTable.h"
+
+#include <algorithm>
+
+namespace nearbank::dpu {
+namespace {
+
+bool isBranch(Op op) { return op >= Op::Beq && op <= Op::Bgeu; }
+bool isLoad(Op op) { return op >= Op::Lb && op <= Op::Lhu; }
+bool isStore(Op op) { return op >= Op::Sb && op <= Op::Sw; }
+bool isRegisterRegister(Op op) { return op >= Op::Add && op <= Op::Remu; }
+bool isAlu(Op op) { return op >= Op::Addi && op <= Op::And; }
+
+bool reads(const Instruction &in, uint8_t reg) {
+  if (reg == 0 || reg == DiscardRegister)
+    return false;
+  switch (in.op) {
+  case Op::Li:
+  case Op::Jal:
+    return false;
+  default:
+    break;
+  }
+  bool second = isBranch(in.op) || isStore(in.op) || isRegisterRegister(in.op) || in.op >= Op::MulByte;
+  return in.rs1 == reg || (second && in.rs2 == reg);
+}
+
+class Pass {
+public:
+  Pass(std::vector<Instruction> &code, const DpuConfig &config) : code_(code), config_(config) {
+    isTarget_.assign(code.size() + 1, false);
+    for (const Instruction &in : code)
+      if ((isBranch(in.op) || in.op == Op::Jal) && in.imm >= 0 && static_cast<size_t>(in.imm) < code.size())
+        isTarget_[static_cast<size_t>(in.imm)] = true;
+  }
+
+  void run() {
+    for (size_t i = 0; i < code_.size(); ++i) {
+      wideAdd(i);
+      wideMultiply(i);
+    }
+    for (size_t i = 0; i + 1 < code_.size(); ++i)
+      if (!isTarget_[i + 1])
+        pair(code_[i], code_[i + 1]);
+  }
+
+private:
+  // Last index, at most `reach` further, of the straight line that begins at `first`.
+  size_t lineEnd(size_t first, size_t reach) const {
+    size_t i = first;
+    while (i < first + reach && i + 1 < code_.size() && !isTarget_[i + 1] && !isBranch(code_[i].op) &&
+           code_[i].op != Op::Jal && code_[i].op != Op::Jalr)
+      ++i;
+    return i;
+  }
+
+  // 64-bit add: low add, carry by sltu, high add, add of the carry = add and addc. Subtraction: sltu, sub, sub, sub.
+  void wideAdd(size_t i) {
+    const Instruction &carry = code_[i];
+    if (carry.op != Op::Sltu)
+      return;
+    size_t from = i < 4 ? 0 : i - 4, low = code_.size();
+    for (size_t k = i; k-- > from && !isTarget_[k + 1];) {
+      const Instruction &in = code_[k];
+      if (in.op == Op::Add && in.rd == carry.rs1 &&
+          (in.rs1 == carry.rs2 || in.rs2 == carry.rs2 || in.rd == in.rs1 || in.rd == in.rs2))
+        low = k;
+    }
+    size_t end = lineEnd(i, 8);
+    if (low == code_.size())
+      for (size_t k = i; k <= end; ++k)
+        if (code_[k].op == Op::Sub && code_[k].rs1 == carry.rs1 && code_[k].rs2 == carry.rs2)
+          low = k;
+    if (low == code_.size())
+      return;
+    for (size_t k = i + 1; k <= end; ++k) {
+      Instruction &in = code_[k];
+      if ((in.op != Op::Add && in.op != Op::Sub) || !reads(in, carry.rd))
+        continue;
+      code_[i].slots = 0;
+      in.slots = 0;
+      // The halves of a 64-bit register lie in one bank each, so low meets low and high meets high.
+      code_[low].slots = static_cast<uint8_t>(code_[low].slots + config_.pairConflictSlots);
+      markHigh(i, k, carry.rd);
+      wideLoads(low);
+      return;
+    }
+  }
+  // The high add pays the conflict of the high halves.
+  void markHigh(size_t first, size_t consumer, uint8_t carryRegister) {
+    const Instruction &use = code_[consumer];
+    uint8_t high = use.rs1 == carryRegister ? use.rs2 : use.rs1;
+    for (size_t k = consumer; k-- > (first < 4 ? 0 : first - 4);)
+      if (k != consumer && (code_[k].op == Op::Add || code_[k].op == Op::Sub) && code_[k].rd == high &&
+          code_[k].slots) {
+        code_[k].slots = static_cast<uint8_t>(code_[k].slots + config_.pairConflictSlots);
+        return;
+      }
+    // A constant as the other operand: the carry's add is the high add.
+    code_[consumer].slots = 1;
+  }
+  // Loads of both halves just before a 64-bit add are one ld.
+  void wideLoads(size_t low) {
+    for (size_t k = low < 5 ? 0 : low - 5; k + 1 < low + 1; ++k)
+      loadPair(k);
+  }
+  bool isPair(const Instruction &a, const Instruction &b) const {
+    return a.rs1 == b.rs1 && (b.imm - a.imm == 4 || a.imm - b.imm == 4) && (std::min(a.imm, b.imm) & 7) == 0;
+  }
+  void loadPair(size_t k) {
+    Instruction &a = code_[k], &b = code_[k + 1];
+    if (a.op == Op::Lw && b.op == Op::Lw && a.rd != a.rs1 && !isTarget_[k + 1] && a.slots == 1 && b.slots == 1 &&
+        isPair(a, b))
+      b.slots = 0;
+  }
+
+  // 64-bit product: mulhu and the three mul of its low half and cross terms = one call of the library's __muldi3.
+  void wideMultiply(size_t i) {
+    Instruction &high = code_[i];
+    if (high.op != Op::Mulhu && high.op != Op::Mulh && high.op != Op::Mulhsu)
+      return;
+    high.slots = static_cast<uint8_t>(config_.wideMultiplySlots);
+    size_t from = i < 6 ? 0 : i - 6;
+    unsigned absorbed = 0;
+    auto absorb = [&](size_t k) {
+      if (absorbed < 3 && code_[k].op == Op::Mul && code_[k].slots) {
+        code_[k].slots = 0;
+        ++absorbed;
+      }
+    };
+    for (size_t k = i; k-- > from && !isTarget_[k + 1];)
+      absorb(k);
+    for (size_t k = i + 1, end = lineEnd(i, 8); k <= end; ++k)
+      absorb(k);
+  }
+
+  void pair(Instruction &a, Instruction &b) {
+    if (a.slots != 1 || b.slots != 1)
+      return;
+    bool feeds = a.rd != DiscardRegister && b.rs1 == a.rd;
+    // Immediates of 32 bits and addresses of 24 bits are part of the instruction.
+    if (a.op == Op::Li && feeds &&
+        ((b.op == Op::Addi && b.rd == a.rd) || isLoad(b.op) || isStore(b.op) || b.op == Op::Jalr)) {
+      a.slots = 0;
+      return;
+    }
+    bool isConstant = a.op == Op::Li || (a.op == Op::Addi && a.rs1 == 0);
+    if (isConstant && isBranch(b.op) && reads(b, a.rd)) {
+      a.slots = 0; // Compare with an immediate and jump.
+      return;
+    }
+    if (a.op == Op::Slli && (b.op == Op::Add || b.op == Op::Sub) && b.rd == a.rd && reads(b, a.rd) && b.rs1 != b.rs2) {
+      a.slots = 0; // lsl_add, lsl_sub.
+      return;
+    }
+    if (a.op == Op::Slli && (b.op == Op::Srli || b.op == Op::Srai) && b.rd == a.rd && feeds && a.imm == b.imm &&
+        (a.imm == 16 || a.imm == 24)) {
+      a.slots = 0; // extsb, extsh, extuh.
+      return;
+    }
+    if (isBranch(b.op) && isAlu(a.op) && a.rd != DiscardRegister) {
+      bool againstZero = (b.rs1 == a.rd && b.rs2 == 0) || (b.rs2 == a.rd && b.rs1 == 0);
+      if (againstZero && b.op != Op::Bltu && b.op != Op::Bgeu)
+        b.slots = 0; // Every arithmetic instruction can jump on its result.
+      return;
+    }
+    if (a.op == Op::TryAcquire && isBranch(b.op) && reads(b, a.rd)) {
+      b.slots = 0;
+      return;
+    }
+    bool onStack = a.rs1 == 2 && b.rs1 == 2;
+    if (a.op == Op::Sw && b.op == Op::Sw && onStack && isPair(a, b))
+      b.slots = 0; // Register pairs are saved with sd.
+    if (a.op == Op::Lw && b.op == Op::Lw && onStack && isPair(a, b))
+      b.slots = 0;
+  }
+
+  std::vector<Instruction> &code_;
+  const DpuConfig &config_;
+  std::vector<bool> isTarget_;
+};
+
+// lw lw sw sw of one aligned double word is ld, sd.
+void wideCopies(std::vector<Instruction> &code) {
+  for (size_t k = 0; k + 3 < code.size(); ++k) {
+    Instruction &a = code[k], &b = code[k + 1], &c = code[k + 2], &d = code[k + 3];
+    if (a.op != Op::Lw || b.op != Op::Lw || c.op != Op::Sw || d.op != Op::Sw || a.slots != 1 || d.slots != 1)
+      continue;
+    auto together = [](const Instruction &x, const Instruction &y) {
+      return x.rs1 == y.rs1 && (y.imm - x.imm == 4 || x.imm - y.imm == 4) && (std::min(x.imm, y.imm) & 7) == 0;
+    };
+    bool same = (c.rs2 == a.rd && d.rs2 == b.rd) || (c.rs2 == b.rd && d.rs2 == a.rd);
+    if (together(a, b) && together(c, d) && same && a.rd != a.rs1)
+      b.slots = d.slots = 0;
+  }
+}
+
+} // namespace
+
+void assignSlots(std::vector<Instruction> &code, const DpuConfig &config) {
+  Pass(code, config).run();
+  wideCopies(code);
+}
+
+} // namespace nearbank::dpu

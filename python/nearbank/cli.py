@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from nearbank import cli_train_verb
+from nearbank import cli_train_verb, cli_upmem
 
 _RUN_EXAMPLE = "Example: nearbank run minilm --machine nmc-64 --policy two-stage"
 
@@ -283,6 +283,7 @@ def _machines_show(
 
 
 app.add_typer(machines_app, name="machines", short_help="List machines and their values with sources.")
+app.add_typer(cli_upmem.app, name="upmem", short_help="Build and run programs for UPMEM's DPUs without its SDK.")
 
 
 @app.command("version", short_help="Print versions.")

@@ -47,7 +47,7 @@ std::vector<std::string> sourceLines(const Program &program, const std::vector<u
   std::string quoted;
   for (char c : program.path)
     quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  std::string command = fmt::format("riscv64-unknown-elf-addr2line -e '{}'", quoted);
+  std::string command = fmt::format("riscv64-unknown-elf-addr2line -a -i -e '{}'", quoted);
   for (uint32_t address : addresses)
     command += fmt::format(" {:#x}", address);
   command += " 2>/dev/null";
@@ -55,13 +55,14 @@ std::vector<std::string> sourceLines(const Program &program, const std::vector<u
   if (!pipe)
     return lines;
   char text[4096];
-  for (std::string &line : lines) {
-    if (!fgets(text, sizeof text, pipe))
-      break;
-    line = text;
+  size_t number = 0; // Of the address that lines belong to, from 1.
+  while (fgets(text, sizeof text, pipe)) {
+    std::string line = text;
     line.erase(line.find_last_not_of(" \n") + 1);
-    if (line.rfind("??", 0) == 0)
-      line.clear();
+    if (line.rfind("0x", 0) == 0)
+      ++number;
+    else if (number > 0 && number <= lines.size() && line.rfind("??", 0) != 0)
+      lines[number - 1] += (lines[number - 1].empty() ? "" : ", inlined at ") + line;
   }
   pclose(pipe);
   return lines;

@@ -16,7 +16,7 @@ namespace {
 
 [[noreturn]] void fail(const std::string &path, std::string expected, std::string actual, std::string fix) {
   throw UserError(
-      {"NB0701", "not a program for this DPU", path, std::move(expected), std::move(actual), std::move(fix)});
+      {"NB0801", "not a program for this DPU", path, std::move(expected), std::move(actual), std::move(fix)});
 }
 
 struct Routine {

@@ -29,7 +29,7 @@ struct MemoryImage {
 
 class Program {
 public:
-  /// @throws UserError NB0701 when the file is no program for this machine, or does not fit
+  /// @throws UserError NB0801 when the file is no program for this machine, or does not fit
   static std::shared_ptr<const Program> load(std::span<const std::byte> file, const std::string &path,
                                              const DpuConfig &config);
 

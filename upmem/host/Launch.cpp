@@ -18,7 +18,7 @@ void explainFaults(const std::vector<dpu_t *> &all) {
   unsigned numFaults = 0;
   for (dpu_t *one : all)
     if (one->dpu.fault && ++numFaults == 1)
-      explain(fmt::format("error[NB0706]: DPU {} is in fault\n  actual:   {}", one->indexInSet,
+      explain(fmt::format("error[NB0806]: DPU {} is in fault\n  actual:   {}", one->indexInSet,
                           dpu::describeFault(one->dpu, *one->dpu.fault)));
   if (numFaults > 1)
     explain(fmt::format("  and {} more DPUs of this launch", numFaults - 1));

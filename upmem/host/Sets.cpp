@@ -119,7 +119,7 @@ NB_API dpu_error_t dpu_load(dpu_set_t set, const char *path, dpu_program_t **pro
   Call call;
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    explain(fmt::format("error[NB0701]: not a program for this DPU\n  where:    {}\n  actual:   {}", path,
+    explain(fmt::format("error[NB0801]: not a program for this DPU\n  where:    {}\n  actual:   {}", path,
                         std::strerror(errno)));
     return DPU_ERR_ELF_NO_SUCH_FILE;
   }

@@ -100,7 +100,7 @@ System::System() {
   std::string engine = environment("NEARBANK_UPMEM", "exact");
   if (engine != "exact" && engine != "fast")
     failure_ =
-        fmt::format("error[NB0702]: unknown engine\n  where:    NEARBANK_UPMEM={}\n  expected: exact or fast", engine);
+        fmt::format("error[NB0802]: unknown engine\n  where:    NEARBANK_UPMEM={}\n  expected: exact or fast", engine);
   try {
     config_ = chosenMachine();
   } catch (const Error &error) {
@@ -116,7 +116,7 @@ dpu_error_t System::allocate(uint32_t numDpus, bool byRank, const char *profile,
     return DPU_ERR_SYSTEM;
   }
   if (!isProfile(profile) || !isProfile(std::getenv("UPMEM_PROFILE_BASE"))) {
-    explain(fmt::format("error[NB0703]: profile cannot be parsed\n  expected: key=value,key=value\n  actual:   {}",
+    explain(fmt::format("error[NB0803]: profile cannot be parsed\n  expected: key=value,key=value\n  actual:   {}",
                         profile ? profile : ""));
     return DPU_ERR_INVALID_PROFILE;
   }
@@ -142,7 +142,7 @@ dpu_error_t System::allocate(uint32_t numDpus, bool byRank, const char *profile,
   }
   if (wanted == 0 || wanted > available) {
     explain(fmt::format(
-        "error[NB0704]: not so many DPUs are free\n  expected: at most {} DPUs in {} ranks ({})\n  actual:   "
+        "error[NB0804]: not so many DPUs are free\n  expected: at most {} DPUs in {} ranks ({})\n  actual:   "
         "{}{}\n  fix:      NEARBANK_MACHINE=upmem-N with a larger N",
         available, freeRanks.size(), config_.name, numDpus, byRank ? " ranks" : ""));
     return DPU_ERR_ALLOCATION;
@@ -219,7 +219,7 @@ void System::writeStats() {
   std::ofstream file(statsPath_);
   file << document.dump(1) << "\n";
   if (!file)
-    explain("error[NB0705]: statistics cannot be written\n  where:    NEARBANK_STATS=" + statsPath_);
+    explain("error[NB0805]: statistics cannot be written\n  where:    NEARBANK_STATS=" + statsPath_);
 }
 
 std::vector<dpu_rank_t *> ranksOf(const dpu_set_t &set) {

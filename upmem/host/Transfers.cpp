@@ -27,7 +27,7 @@ struct Place {
 dpu_error_t locate(dpu_symbol_t symbol, uint32_t offset, size_t length, const std::string &name, Place &place) {
   auto refuse = [&](dpu_error_t code, const std::string &expected) {
     explain(fmt::format(
-        "error[NB0707]: transfer is not possible\n  where:    symbol {}, offset {}, {} bytes\n  expected: {}", name,
+        "error[NB0807]: transfer is not possible\n  where:    symbol {}, offset {}, {} bytes\n  expected: {}", name,
         offset, length, expected));
     return code;
   };
@@ -60,7 +60,7 @@ dpu_error_t lookUp(const std::vector<dpu_t *> &all, const char *name, dpu_symbol
   const dpu::Symbol *found = program->find(name);
   if (!found || !found->isForHost) {
     explain(
-        fmt::format("error[NB0708]: unknown symbol\n  where:    {}\n  expected: a variable declared __host, __mram or "
+        fmt::format("error[NB0808]: unknown symbol\n  where:    {}\n  expected: a variable declared __host, __mram or "
                     "__mram_noinit\n  actual:   {}",
                     program->path, name));
     return DPU_ERR_UNKNOWN_SYMBOL;
@@ -175,7 +175,7 @@ dpu_error_t copyFrom(dpu_set_t set, dpu_symbol_t symbol, const std::string &name
   std::vector<dpu_t *> all = dpusOf(set);
   if (all.size() != 1) {
     explain(fmt::format(
-        "error[NB0707]: transfer is not possible\n  where:    dpu_copy_from, symbol {}\n  expected: a set of "
+        "error[NB0807]: transfer is not possible\n  where:    dpu_copy_from, symbol {}\n  expected: a set of "
         "one DPU\n  actual:   {}\n  fix:      dpu_prepare_xfer and dpu_push_xfer",
         name, all.size()));
     return DPU_ERR_INVALID_DPU_SET;

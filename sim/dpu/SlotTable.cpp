@@ -40,6 +40,7 @@ public:
     for (size_t i = 0; i < code_.size(); ++i) {
       wideAdd(i);
       wideMultiply(i);
+      scaledIndex(i);
     }
     for (size_t i = 0; i + 1 < code_.size(); ++i)
       if (!isTarget_[i + 1])
@@ -54,6 +55,23 @@ private:
            code_[i].op != Op::Jal && code_[i].op != Op::Jalr)
       ++i;
     return i;
+  }
+
+  // A shifted index that only additions read, until it is overwritten: each of them is an lsl_add.
+  void scaledIndex(size_t i) {
+    Instruction &shift = code_[i];
+    if (shift.op != Op::Slli)
+      return;
+    for (size_t k = i + 1, end = lineEnd(i, 12); k <= end; ++k) {
+      const Instruction &in = code_[k];
+      if (reads(in, shift.rd) && (in.op != Op::Add || in.rs1 == in.rs2))
+        return;
+      if (in.rd == shift.rd && !isBranch(in.op) && !isStore(in.op)) {
+        if (in.op == Op::Add && reads(in, shift.rd))
+          shift.slots = 0;
+        return;
+      }
+    }
   }
 
   // 64-bit add: low add, carry by sltu, high add, add of the carry = add and addc. Subtraction: sltu, sub, sub, sub.
@@ -151,8 +169,8 @@ private:
       a.slots = 0; // Compare with an immediate and jump.
       return;
     }
-    if (a.op == Op::Slli && (b.op == Op::Add || b.op == Op::Sub) && b.rd == a.rd && reads(b, a.rd) && b.rs1 != b.rs2) {
-      a.slots = 0; // lsl_add, lsl_sub.
+    if (a.op == Op::Slli && b.op == Op::Sub && b.rd == a.rd && b.rs2 == a.rd && b.rs1 != a.rd) {
+      a.slots = 0; // lsl_sub.
       return;
     }
     if (a.op == Op::Slli && (b.op == Op::Srli || b.op == Op::Srai) && b.rd == a.rd && feeds && a.imm == b.imm &&

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import needs_core
-from nearbank import cli, cli_machines, cli_run, cli_train, explain
+from nearbank import cli, cli_machines, cli_run, cli_train, explain, upmem_home, upmem_report
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -39,6 +39,10 @@ def recorded(monkeypatch):
     monkeypatch.setattr(explain, "explain", lambda *words: calls.append(words) or "")
     monkeypatch.setattr(cli_machines, "list_text", lambda *words: calls.append(words) or "")
     monkeypatch.setattr(cli_machines, "show_text", lambda *words: calls.append(words) or "")
+    monkeypatch.setattr(upmem_home, "folder", lambda: calls.append(()) or ROOT)
+    monkeypatch.setattr(upmem_report, "read", lambda path: calls.append(path) or {})
+    monkeypatch.setattr(upmem_report, "text", lambda document: "")
+    monkeypatch.setattr(upmem_report, "page", lambda document: "")
     return calls
 
 

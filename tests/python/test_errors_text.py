@@ -109,7 +109,7 @@ def test_the_documentation_repeats_the_catalogue():
 def _titles_in_sources():
     """Find (code, title, file) wherever an error is made: `"NB0101", "title"` or code and title of a report."""
     found = []
-    for folder in ("python", "runtime", "compiler", "sim", "sgd"):
+    for folder in ("python", "runtime", "compiler", "sim", "sgd", "upmem"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in (".py", ".cpp", ".h") and "Test" not in path.name:
                 text = re.sub(r"(?m)^\s*//.*$", "", path.read_text(encoding="utf-8"))

@@ -159,7 +159,7 @@ def test_faults_are_explained_and_the_host_goes_on(name, tmp_path, environment):
     assert result.returncode == 0
     assert result.stdout == "1 dpu is in fault\n"
     assert message in result.stderr
-    assert "error[NB0806]: DPU 0 is in fault" in result.stderr
+    assert "error[NB0806]: a DPU is in fault\n  where:    DPU 0, and 1 more of this launch\n" in result.stderr
     if line:
         assert f"task.c:{line}" in result.stderr
 

@@ -55,6 +55,6 @@ NB_API char *dpu_error_to_string(dpu_error_t status) {
 
 namespace nearbank::upmem {
 
-void explain(const std::string &text) { fmt::print(stderr, "{}\n", text); }
+void explain(const ErrorReport &report) { fmt::print(stderr, "{}\n", report.text()); }
 
 } // namespace nearbank::upmem

@@ -16,12 +16,15 @@ namespace {
 
 void explainFaults(const std::vector<dpu_t *> &all) {
   unsigned numFaults = 0;
+  const dpu_t *first = nullptr;
   for (dpu_t *one : all)
     if (one->dpu.fault && ++numFaults == 1)
-      explain(fmt::format("error[NB0806]: DPU {} is in fault\n  actual:   {}", one->indexInSet,
-                          dpu::describeFault(one->dpu, *one->dpu.fault)));
-  if (numFaults > 1)
-    explain(fmt::format("  and {} more DPUs of this launch", numFaults - 1));
+      first = one;
+  if (first)
+    explain({"NB0806", "a DPU is in fault",
+             fmt::format("DPU {}{}", first->indexInSet,
+                         numFaults > 1 ? fmt::format(", and {} more of this launch", numFaults - 1) : ""),
+             "", dpu::describeFault(first->dpu, *first->dpu.fault), ""});
 }
 
 } // namespace

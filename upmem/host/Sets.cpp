@@ -3,7 +3,6 @@
 
 #include "upmem/host/System.h"
 
-#include "runtime/Error.h"
 #include "upmem/host/include/dpu.h"
 
 #include <cstring>
@@ -85,7 +84,7 @@ dpu_error_t loadBytes(dpu_set_t set, std::span<const std::byte> bytes, const std
   try {
     loaded = dpu::Program::load(bytes, path, System::get().config());
   } catch (const Error &error) {
-    explain(error.report().text());
+    explain(error.report());
     return DPU_ERR_ELF_INVALID_FILE;
   }
   std::vector<dpu_t *> all = dpusOf(set);
@@ -119,8 +118,7 @@ NB_API dpu_error_t dpu_load(dpu_set_t set, const char *path, dpu_program_t **pro
   Call call;
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    explain(fmt::format("error[NB0801]: not a program for this DPU\n  where:    {}\n  actual:   {}", path,
-                        std::strerror(errno)));
+    explain({"NB0801", "not a program for this DPU", path, "a file", std::strerror(errno), ""});
     return DPU_ERR_ELF_NO_SUCH_FILE;
   }
   std::string content((std::istreambuf_iterator<char>(file)), {});

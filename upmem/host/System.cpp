@@ -2,8 +2,6 @@
 
 #include "upmem/host/System.h"
 
-#include "runtime/Error.h"
-
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -99,25 +97,24 @@ System::System() {
     numThreads_ = std::max(1u, std::thread::hardware_concurrency());
   std::string engine = environment("NEARBANK_UPMEM", "exact");
   if (engine != "exact" && engine != "fast")
-    failure_ =
-        fmt::format("error[NB0802]: unknown engine\n  where:    NEARBANK_UPMEM={}\n  expected: exact or fast", engine);
+    failure_ = {"NB0802", "unknown engine", "NEARBANK_UPMEM", "exact or fast", engine, ""};
   try {
     config_ = chosenMachine();
   } catch (const Error &error) {
-    failure_ = error.report().text();
+    failure_ = error.report();
   }
   if (config_.dpusPerRank() > 0)
     isTaken_.resize((config_.numDpus + config_.dpusPerRank() - 1) / config_.dpusPerRank());
 }
 
 dpu_error_t System::allocate(uint32_t numDpus, bool byRank, const char *profile, dpu_set_t *set) {
-  if (!failure_.empty()) {
-    explain(failure_);
+  if (failure_) {
+    explain(*failure_);
     return DPU_ERR_SYSTEM;
   }
   if (!isProfile(profile) || !isProfile(std::getenv("UPMEM_PROFILE_BASE"))) {
-    explain(fmt::format("error[NB0803]: profile cannot be parsed\n  expected: key=value,key=value\n  actual:   {}",
-                        profile ? profile : ""));
+    explain({"NB0803", "profile cannot be parsed", isProfile(profile) ? "UPMEM_PROFILE_BASE" : "dpu_alloc",
+             "key=value,key=value", isProfile(profile) ? environment("UPMEM_PROFILE_BASE", "") : profile, ""});
     return DPU_ERR_INVALID_PROFILE;
   }
   unsigned perRank = config_.dpusPerRank();
@@ -141,10 +138,9 @@ dpu_error_t System::allocate(uint32_t numDpus, bool byRank, const char *profile,
     wanted = available;
   }
   if (wanted == 0 || wanted > available) {
-    explain(fmt::format(
-        "error[NB0804]: not so many DPUs are free\n  expected: at most {} DPUs in {} ranks ({})\n  actual:   "
-        "{}{}\n  fix:      NEARBANK_MACHINE=upmem-N with a larger N",
-        available, freeRanks.size(), config_.name, numDpus, byRank ? " ranks" : ""));
+    explain({"NB0804", "not so many DPUs are free", config_.name,
+             fmt::format("at most {} DPUs in {} ranks", available, freeRanks.size()),
+             fmt::format("{}{}", numDpus, byRank ? " ranks" : ""), "NEARBANK_MACHINE=upmem-N with a larger N"});
     return DPU_ERR_ALLOCATION;
   }
   set->kind = DPU_SET_RANKS;
@@ -219,7 +215,7 @@ void System::writeStats() {
   std::ofstream file(statsPath_);
   file << document.dump(1) << "\n";
   if (!file)
-    explain("error[NB0805]: statistics cannot be written\n  where:    NEARBANK_STATS=" + statsPath_);
+    explain({"NB0805", "statistics cannot be written", "NEARBANK_STATS=" + statsPath_, "", "", ""});
 }
 
 std::vector<dpu_rank_t *> ranksOf(const dpu_set_t &set) {

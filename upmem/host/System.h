@@ -2,6 +2,7 @@
 // The simulated machine behind the C API: ranks, DPUs, clock and record of what happened.
 #pragma once
 
+#include "runtime/Error.h"
 #include "sim/dpu/Dpu.h"
 #include "upmem/host/include/dpu_error.h"
 #include "upmem/host/include/dpu_types.h"
@@ -9,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -100,7 +102,6 @@ public:
   double joules() const { return joules_; }
   void addJoules(double joules) { joules_ += joules; }
   uint64_t timeoutCycles() const { return timeoutCycles_; }
-  const std::string &failure() const { return failure_; }
   void writeStats();
 
 private:
@@ -108,7 +109,8 @@ private:
   dpu::DpuConfig config_;
   std::vector<bool> isTaken_; // By rank.
   std::vector<Event> events_;
-  std::string statsPath_, failure_;
+  std::string statsPath_;
+  std::optional<ErrorReport> failure_; // Why nothing can be allocated.
   unsigned numThreads_ = 1;
   uint64_t timeoutCycles_ = 0;
   double joules_ = 0;
@@ -117,7 +119,7 @@ private:
 /// All DPUs of a set, rank by rank.
 std::vector<dpu_t *> dpusOf(const dpu_set_t &set);
 std::vector<dpu_rank_t *> ranksOf(const dpu_set_t &set);
-/// Prints why a call failed, once, to stderr.
-void explain(const std::string &text);
+/// Prints why a call failed to stderr.
+void explain(const ErrorReport &report);
 
 } // namespace nearbank::upmem

@@ -26,9 +26,8 @@ struct Place {
 /// Finds `symbol` + `offset` and checks that `length` bytes may go there.
 dpu_error_t locate(dpu_symbol_t symbol, uint32_t offset, size_t length, const std::string &name, Place &place) {
   auto refuse = [&](dpu_error_t code, const std::string &expected) {
-    explain(fmt::format(
-        "error[NB0807]: transfer is not possible\n  where:    symbol {}, offset {}, {} bytes\n  expected: {}", name,
-        offset, length, expected));
+    explain({"NB0807", "transfer is not possible", "symbol " + name, expected,
+             fmt::format("{} bytes at offset {}", length, offset), ""});
     return code;
   };
   if (offset > symbol.size || length > symbol.size - offset)
@@ -60,9 +59,7 @@ dpu_error_t lookUp(const std::vector<dpu_t *> &all, const char *name, dpu_symbol
   const dpu::Symbol *found = program->find(name);
   if (!found || !found->isForHost) {
     explain(
-        fmt::format("error[NB0808]: unknown symbol\n  where:    {}\n  expected: a variable declared __host, __mram or "
-                    "__mram_noinit\n  actual:   {}",
-                    program->path, name));
+        {"NB0808", "unknown symbol", program->path, "a variable declared __host, __mram or __mram_noinit", name, ""});
     return DPU_ERR_UNKNOWN_SYMBOL;
   }
   symbol = {found->address, found->size};
@@ -174,10 +171,8 @@ dpu_error_t copyFrom(dpu_set_t set, dpu_symbol_t symbol, const std::string &name
                      size_t length, Call &call) {
   std::vector<dpu_t *> all = dpusOf(set);
   if (all.size() != 1) {
-    explain(fmt::format(
-        "error[NB0807]: transfer is not possible\n  where:    dpu_copy_from, symbol {}\n  expected: a set of "
-        "one DPU\n  actual:   {}\n  fix:      dpu_prepare_xfer and dpu_push_xfer",
-        name, all.size()));
+    explain({"NB0807", "transfer is not possible", "dpu_copy_from, symbol " + name, "a set of one DPU",
+             fmt::format("{} DPUs", all.size()), "dpu_prepare_xfer and dpu_push_xfer"});
     return DPU_ERR_INVALID_DPU_SET;
   }
   Place place;

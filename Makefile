@@ -14,7 +14,7 @@ export PYTHON
 CTEST := $(or $(wildcard /usr/bin/ctest),ctest)
 
 # What the installed package is made of; tests are built from $(BUILD) later.
-PACKAGE_INPUTS := $(shell find CMakeLists.txt pyproject.toml runtime sim sgd compiler python machines -type f \
+PACKAGE_INPUTS := $(shell find CMakeLists.txt pyproject.toml runtime sim sgd upmem compiler python machines -type f \
   -not -name '*.pyc' -not -name '*Test.cpp' -not -path '*/test/*')
 
 .PHONY: demo test build setup check format clean

@@ -188,6 +188,16 @@ def train(request: TrainRequest) -> None:
     """
     from nearbank import sgd_checkpoint, sgd_document, sgd_ranks
 
+    if request.simulate != "twin":
+        raise make_error(
+            "user",
+            "NB0709",
+            "the training kernel cannot take this job",
+            where=f"--simulate {request.simulate}",
+            expected="twin: this build has no simulated DPUs for training kernels",
+            actual=request.simulate,
+            fix="compute with the twin: --simulate twin",
+        )
     pairs = tuple(parse_assignments(request.assignments))
     counts = _dpu_counts(request.dpus)
     with sgd_ranks.ranks(request.mpi) as world:

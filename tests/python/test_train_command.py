@@ -154,6 +154,7 @@ def test_bad_lines_stop_or_are_counted(tmp_path, rows, capsys):
         (("--tasklets", "25"), 1, "error[NB0701]"),
         (("--sync", "ring"), 1, "a link between DPUs"),
         (("--set", "linkGB=1"), 1, "error[NB0103]"),
+        (("--simulate", "exact"), 1, "error[NB0709]"),
     ],
 )
 def test_impossible_jobs_are_refused(tmp_path, rows, capsys, words, code, text):

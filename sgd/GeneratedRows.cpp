@@ -44,7 +44,7 @@ fillRow(int32_t *out, const int32_t *level, const int32_t *direction, int64_t n,
     uint32_t hash = mix32(key + uint32_t(j) * 0x9e3779b9u);
     int32_t noise = int32_t(hash & 0xffff) + int32_t(hash >> 16) - 65536; // [-2^16, 2^16)
     // Q15 times Q15 offset gives Q30.
-    int32_t value = level[j] + (direction[j] >> 15) * offset + noise * (1 << 12);
+    int32_t value = level[j] + (direction[j] >> 15) * offset + noise * (1 << 11);
     value = value < 0 ? 0 : value;
     value = value > 0x3fffffff ? 0x3fffffff : value;
     out[j] = value << 1;
@@ -58,8 +58,8 @@ YfccLikeRows::YfccLikeRows(const Settings &settings, const Shape &shape)
   for (int64_t j = 0; j < shape.features; ++j) {
     uint64_t bits = mix64(shape.seed * 0x2545f4914f6cdd1du + uint64_t(j));
     // Descriptors behind a rectifier: levels are low, most features tell little about the class.
-    double level = 0.25 * uniform(mix64(bits));
-    double direction = 0.02 * normal(mix64(bits + 1));
+    double level = 0.08 * uniform(mix64(bits));
+    double direction = 0.01 * normal(mix64(bits + 1));
     level_.push_back(static_cast<int32_t>(std::ldexp(level, 30)));
     direction_.push_back(static_cast<int32_t>(std::ldexp(direction, 30)));
   }
@@ -73,7 +73,7 @@ Rows YfccLikeRows::rows(int64_t begin, int64_t end, RowBuffer &buffer) const {
     uint64_t bits = mix64(shape_.seed ^ mix64(uint64_t(shape_.firstRow + begin + r)));
     bool isOne = bits & 1;
     // Where the row lies along the class direction: its class's side, with a spread of its own.
-    double along = (isOne ? 0.5 : -0.5) * shape_.separability + 0.35 * normal(mix64(bits + 2));
+    double along = (isOne ? 0.5 : -0.5) * shape_.separability + 0.25 * normal(mix64(bits + 2));
     bool isFlipped = uniform(mix64(bits + 3)) < shape_.flips;
     buffer.labels[r] = isOne != isFlipped;
     fillRow(buffer.dense.data() + r * n, level_.data(), direction_.data(), n, static_cast<uint32_t>(bits >> 32),

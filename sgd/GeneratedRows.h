@@ -18,7 +18,7 @@ public:
     int64_t firstRow = 0; ///< Test rows of the same distribution begin where training rows end.
     int64_t features = 4096;
     double separability = 1.0; ///< Distance of the classes along their direction, in units of GEN-1.
-    double flips = 0.03;       ///< Share of labels that are wrong.
+    double flips = 0.01;       ///< Share of labels that are wrong.
     uint64_t seed = 1;
   };
   YfccLikeRows(const Settings &settings, const Shape &shape);

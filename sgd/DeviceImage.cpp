@@ -60,7 +60,7 @@ DeviceImage::DeviceImage(const Settings &settings, int64_t features, bool isSpar
   a.numRows = static_cast<uint32_t>(numRows);
   a.batch = static_cast<uint32_t>(settings.batch);
   a.batchLog2 = static_cast<uint32_t>(std::bit_width(uint64_t(settings.batch)) - 1);
-  a.rowEntries = static_cast<uint32_t>((maxRowEntries + 1) / 2 * 2);
+  a.rowEntries = isSparse ? static_cast<uint32_t>(sizes_.rowBytes / (hasValues ? 8 : 4)) : 0;
   bool isFloat = settings.arithmetic == Arithmetic::Float32;
   a.shift = isFloat ? 0
                     : static_cast<uint32_t>(settings.isPimOpt

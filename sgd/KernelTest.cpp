@@ -104,9 +104,9 @@ template <class A> void compare(const Case &c) {
   EXPECT_EQ(computedBias, bias);
 }
 
-class KernelTest : public ::testing::TestWithParam<Case> {};
+class KernelBitsTest : public ::testing::TestWithParam<Case> {};
 
-TEST_P(KernelTest, ComputesTheBitsOfTheTwin) {
+TEST_P(KernelBitsTest, ComputesTheBitsOfTheTwin) {
   Case c = GetParam();
   for (int tasklets : {1, 11, 16})
     for (int64_t features : {1, 63, 130, 5000}) {
@@ -128,7 +128,32 @@ std::vector<Case> allCases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KernelTest, ::testing::ValuesIn(allCases()), ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(All, KernelBitsTest, ::testing::ValuesIn(allCases()), ::testing::PrintToStringParamName());
+
+TEST(KernelTest, RowsWithoutEntriesMoveTheBiasOnly) {
+  Settings settings = settingsOf({"lr-onehot-q31", Algorithm::MaSgd});
+  SparseSample sample(false, 5, 3, 1);
+  sample.offsets.assign(6, 0);
+  sample.indices.clear();
+  RowBuffer buffer;
+  std::shared_ptr<InMemoryRows> source = sample.rows(settings);
+  Rows rows = source->rows(0, 5, buffer);
+  DeviceImage image(settings, 3, true, false, source->maxRowEntries(), 5);
+  image.load(rows);
+  std::vector<int32_t> weights = {1 << 20, -5, 0};
+  image.setModel<Q31>(weights.data(), 99);
+  image.setSteps(0, 1);
+  runNative("lr-onehot-q31", 11, image);
+
+  LocalSolver<Q31> solver(settings, 3, true);
+  int64_t bias = 99, computedBias;
+  solver.addGradient(source->rows(0, 4, buffer), weights.data(), bias);
+  solver.step(weights.data(), bias, nullptr);
+  std::vector<int32_t> computed;
+  image.model<Q31>(computed, computedBias);
+  EXPECT_EQ(computed, weights);
+  EXPECT_EQ(computedBias, bias);
+}
 
 TEST(KernelVariantTest, EveryVariantIsBuilt) {
   // Losses x layouts x arithmetics; PIM-Opt has no sparse rows with values.

@@ -45,7 +45,7 @@ public:
   void addGradient(const Rows &rows, const Weight *weights, Bias bias);
 
   /// One step with the gradient that has been added up, in place, and clears the gradient. `pull` is u - z of ADMM, or
-  /// null. `divisorLog2` is the logarithm of the batch in Q31.
+  /// null.
   void step(Weight *weights, Bias &bias, const Weight *pull);
 
   /// Value of weight j after a step from `weight`, without pull. Clears nothing.

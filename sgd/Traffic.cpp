@@ -2,6 +2,8 @@
 // Sizes on the wire, records and closed forms.
 #include "sgd/Traffic.h"
 
+#include <algorithm>
+
 namespace nearbank::sgd {
 
 const char *cargoName(Cargo cargo) {
@@ -22,7 +24,8 @@ WireSizes::WireSizes(const Settings &settings, int64_t features, bool isSparse, 
   modelBytes = entries * 4;
   gradientBytes = entries * (isWide ? 8 : 4);
   biasBytes = isSparse ? 0 : 8;
-  rowBytes = isSparse ? roundUp(maxRowEntries * 4, 8) * (hasValues ? 2 : 1) : roundUp(features, 2) * 4;
+  rowBytes =
+      isSparse ? roundUp(std::max<int64_t>(1, maxRowEntries) * 4, 8) * (hasValues ? 2 : 1) : roundUp(features, 2) * 4;
 }
 
 void TransferLedger::add(const Transfer &transfer, int64_t numDpus) {

@@ -56,6 +56,8 @@ public:
   }
 
 private:
+  using Right = ContractionBlocks::Right;
+
   Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder_, loc_, value); }
   Value add(Value a, Value b) { return arith::AddIOp::create(builder_, loc_, a, b); }
   Value multiply(Value a, int64_t factor) {
@@ -83,7 +85,8 @@ private:
       return memref::AllocaOp::create(builder_, loc_, MemRefType::get(shape, element), alignment);
     };
     results_ = allocate({blocks_.rows, blocks_.columns}, resultType());
-    panel_ = allocate({blocks_.depth, blocks_.columns}, elementType(1));
+    if (blocks_.right == Right::Panel)
+      panel_ = allocate({blocks_.depth, blocks_.columns}, elementType(1));
   }
 
   /// End of the outermost reduction loop: its range, or fewer iterations when the status word asks for that.
@@ -127,7 +130,8 @@ private:
         return emitOuterReductions(depth + 1, inner);
       firstDepth_ = first;
       blockedCount_ = lengthOf(dim, first, blocks_.blockedLength);
-      emitPanel(inner);
+      if (blocks_.right == Right::Panel)
+        emitPanel(inner);
       emitTiles(inner);
     });
   }
@@ -181,17 +185,30 @@ private:
   }
 
   void emitTiles(SmallVector<Value> loops) {
+    if (blocks_.right == Right::Dot)
+      // Columns stay in the first-level cache while rows, which the second level holds, pass by.
+      return loop(constant(0), numColumns_, blocks_.tileColumns(), [&](Value j) {
+        SmallVector<Value> columns = lines(column_, firstColumn_, j, blocks_.tileVectors, blocks_.columns);
+        loop(constant(0), numRows_, blocks_.tileRows, [&](Value i) {
+          emitDotTile(loops, i, j, lines(row_, firstRow_, i, blocks_.tileRows, blocks_.rows), columns);
+        });
+      });
     loop(constant(0), numRows_, blocks_.tileRows, [&](Value i) {
-      // Rows beyond the last one repeat it; their results are never stored.
-      SmallVector<Value> rows;
-      for (int64_t r = 0; r < blocks_.tileRows; ++r) {
-        Value row = add(add(firstRow_, i), constant(r));
-        if (ranges_[row_] % blocks_.tileRows != 0 || blocks_.rows % blocks_.tileRows != 0)
-          row = arith::MinUIOp::create(builder_, loc_, row, constant(ranges_[row_] - 1));
-        rows.push_back(row);
-      }
+      SmallVector<Value> rows = lines(row_, firstRow_, i, blocks_.tileRows, blocks_.rows);
       loop(constant(0), numColumns_, blocks_.tileColumns(), [&](Value j) { emitTile(loops, i, j, rows); });
     });
+  }
+
+  /// Rows or columns of a tile. Those beyond the last one repeat it; their results are never stored.
+  SmallVector<Value> lines(unsigned dim, Value first, Value position, int64_t count, int64_t block) {
+    SmallVector<Value> lines;
+    for (int64_t i = 0; i < count; ++i) {
+      Value line = add(add(first, position), constant(i));
+      if (ranges_[dim] % count != 0 || block % count != 0)
+        line = arith::MinUIOp::create(builder_, loc_, line, constant(ranges_[dim] - 1));
+      lines.push_back(line);
+    }
+    return lines;
   }
 
   /// Position of tile element (row, vector) in the block of results.
@@ -223,7 +240,7 @@ private:
                                   : value);
       }
       for (int64_t v = 0; v < blocks_.tileVectors; ++v)
-        right.push_back(load(panel_, {depth, add(j, constant(v * blocks_.vectorLength))}));
+        right.push_back(loadRight(depth, add(j, constant(v * blocks_.vectorLength)), point));
       for (int64_t r = 0; r < blocks_.tileRows; ++r)
         for (int64_t v = 0; v < blocks_.tileVectors; ++v)
           next.push_back(combine(left[r], right[v], carried[r * blocks_.tileVectors + v], point));
@@ -239,20 +256,73 @@ private:
         else
           memref::StoreOp::create(builder_, loc_, total, results_, position);
       }
-    unrollInnermost(totals.front());
+    unrollReduction(totals.front());
   }
 
-  /// Unrolls the innermost of the loops that compute `total`; what is left over runs in a loop of its own.
-  void unrollInnermost(Value total) {
-    auto loop = total.getDefiningOp<scf::ForOp>();
-    while (auto inner = loop.getBody()->getTerminator()->getOperand(0).getDefiningOp<scf::ForOp>())
-      loop = inner;
-    (void)loopUnrollByFactor(loop, unrolledSteps);
+  Value loadRight(Value depth, Value column, SmallVector<Value> point) {
+    if (blocks_.right == Right::Panel)
+      return load(panel_, {depth, column});
+    point[column_] = add(firstColumn_, column);
+    return body_.loadVector(builder_, loc_, 1, point, cast<VectorType>(vectorOf(elementType(1))));
+  }
+
+  /// A tile of dot products: vectors of products along the block of the reduction, summed up at its end.
+  void emitDotTile(SmallVector<Value> loops, Value i, Value j, ArrayRef<Value> rows, ArrayRef<Value> columns) {
+    auto vector = VectorType::get({blocks_.vectorLength}, resultType());
+    Value zero = arith::ConstantOp::create(builder_, loc_, builder_.getZeroAttr(vector));
+    Value end = blockedCount_;
+    bool hasRest = ranges_[schedule_.reductions.back()] % blocks_.vectorLength != 0;
+    if (hasRest)
+      end = arith::SubIOp::create(builder_, loc_, end,
+                                  arith::RemUIOp::create(builder_, loc_, end, constant(blocks_.vectorLength)));
+    SmallVector<Value> sums(rows.size() * columns.size(), zero);
+    sums = emitDotLoop(loops, constant(0), end, blocks_.vectorLength, sums, rows, columns,
+                       [&](unsigned operand, SmallVector<Value> point) {
+                         return body_.loadVector(builder_, loc_, operand, point, vector);
+                       });
+    for (auto [position, sum] : llvm::enumerate(sums)) {
+      Value result = memref::LoadOp::create(builder_, loc_, results_, resultPosition(i, j, position, columns.size()));
+      sum = vector::ReductionOp::create(builder_, loc_, vector::CombiningKind::ADD, sum, result,
+                                        arith::FastMathFlags::reassoc);
+    }
+    if (hasRest)
+      sums = emitDotLoop(
+          loops, end, blockedCount_, 1, sums, rows, columns,
+          [&](unsigned operand, SmallVector<Value> point) { return body_.load(builder_, loc_, operand, point); });
+    for (auto [position, sum] : llvm::enumerate(sums))
+      memref::StoreOp::create(builder_, loc_, sum, results_, resultPosition(i, j, position, columns.size()));
+  }
+
+  SmallVector<Value> resultPosition(Value i, Value j, size_t position, size_t numColumns) {
+    return {add(i, constant(position / numColumns)), add(j, constant(position % numColumns))};
+  }
+
+  /// Adds products of `rows` and `columns` to `sums` for iterations [from, to) of the block.
+  SmallVector<Value> emitDotLoop(SmallVector<Value> loops, Value from, Value to, int64_t step, SmallVector<Value> sums,
+                                 ArrayRef<Value> rows, ArrayRef<Value> columns,
+                                 llvm::function_ref<Value(unsigned, SmallVector<Value>)> load) {
+    auto loop = scf::ForOp::create(builder_, loc_, from, to, constant(step), sums);
+    OpBuilder::InsertionGuard guard(builder_);
+    builder_.setInsertionPointToStart(loop.getBody());
+    loops[schedule_.reductions.back()] = add(firstDepth_, loop.getInductionVar());
+    SmallVector<Value> left, right, next;
+    for (Value row : rows) {
+      loops[row_] = row;
+      left.push_back(load(0, loops));
+    }
+    for (Value column : columns) {
+      loops[column_] = column;
+      right.push_back(load(1, loops));
+    }
+    for (auto [position, sum] : llvm::enumerate(loop.getRegionIterArgs()))
+      next.push_back(combine(left[position / columns.size()], right[position % columns.size()], sum, loops));
+    scf::YieldOp::create(builder_, loc_, next);
+    return SmallVector<Value>(loop.getResults().begin(), loop.getResults().end());
   }
 
   /// The body of the nest, on vectors where there are any.
   Value combine(Value left, Value right, Value sum, SmallVector<Value> point) {
-    if (!isVector())
+    if (!isa<VectorType>(sum.getType()))
       return body_.emit(builder_, loc_, {left, right}, sum, point)[0];
     IRMapping mapping;
     mapping.map(op_.getBody()->getArguments(), ValueRange{left, right, sum});
@@ -289,6 +359,13 @@ private:
 void emitBlockedContraction(OpBuilder &builder, linalg::GenericOp op, NestBody &body, const NestSchedule &schedule,
                             Value status, SmallVector<Value> loops) {
   BlockedContractionEmitter(builder, op, body, schedule).emit(status, loops);
+}
+
+void unrollReduction(Value total) {
+  auto loop = total.getDefiningOp<scf::ForOp>();
+  while (auto inner = loop.getBody()->getTerminator()->getOperand(0).getDefiningOp<scf::ForOp>())
+    loop = inner;
+  (void)loopUnrollByFactor(loop, unrolledSteps);
 }
 
 double outermostTrips(const NestSchedule &schedule, ArrayRef<int64_t> ranges) {

@@ -17,7 +17,10 @@ bool isVectorizableContraction(mlir::linalg::GenericOp op);
 void emitBlockedContraction(mlir::OpBuilder &builder, mlir::linalg::GenericOp op, NestBody &body,
                             const NestSchedule &schedule, mlir::Value status, llvm::SmallVector<mlir::Value> loops);
 
-/// Trips of that loop: its iterations over those of one trip.
+/// Unrolls the innermost of the reduction loops that compute `total`; what is left over runs in a loop of its own.
+void unrollReduction(mlir::Value total);
+
+/// Trips of the outermost reduction loop of a blocked contraction: its iterations over those of one trip.
 double outermostTrips(const NestSchedule &schedule, llvm::ArrayRef<int64_t> ranges);
 
 } // namespace nearbank::codegen

@@ -303,6 +303,9 @@ private:
       return next;
     };
     SmallVector<Value> results = emitReductionLoops(0, loops, start, step);
+    // A full tile has no registers left for more than one step; with a vector unit, LLVM vectorises the loop instead.
+    if (target_.blocksContractions && target_.vector.bits == 0 && !rows.dim)
+      unrollReduction(results.front());
     for (int64_t row = 0; row < rows.length; ++row)
       for (int64_t column = 0; column < columns.length; ++column)
         body_->storeOutput(builder_, loc_, 0, results[row * columns.length + column],

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -38,6 +39,10 @@ Value NestBody::load(OpBuilder &builder, Location loc, unsigned operand, ValueRa
   if (!isa<MemRefType>(source.getType()))
     return source;
   return memref::LoadOp::create(builder, loc, source, indices(builder, loc, operand, loops));
+}
+
+Value NestBody::loadVector(OpBuilder &builder, Location loc, unsigned operand, ValueRange loops, VectorType type) {
+  return vector::LoadOp::create(builder, loc, type, op_->getOperand(operand), indices(builder, loc, operand, loops));
 }
 
 void NestBody::storeOutput(OpBuilder &builder, Location loc, unsigned output, Value value, ValueRange loops) {

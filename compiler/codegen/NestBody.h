@@ -15,6 +15,9 @@ public:
 
   /// Element of operand `operand` (inputs, then outputs) at loop indices `loops`.
   mlir::Value load(mlir::OpBuilder &builder, mlir::Location loc, unsigned operand, mlir::ValueRange loops);
+  /// Consecutive elements of an input from the one at `loops` on, along its innermost dimension, which is contiguous.
+  mlir::Value loadVector(mlir::OpBuilder &builder, mlir::Location loc, unsigned operand, mlir::ValueRange loops,
+                         mlir::VectorType type);
   void storeOutput(mlir::OpBuilder &builder, mlir::Location loc, unsigned output, mlir::Value value,
                    mlir::ValueRange loops);
 

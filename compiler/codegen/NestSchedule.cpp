@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/NestSchedule.h"
-#include "compiler/codegen/LowerContraction.h"
+#include "compiler/codegen/BlockChoice.h"
 #include "compiler/loopnest/BufferRoot.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,12 +15,6 @@ namespace nearbank::codegen {
 static constexpr int64_t registerTile = 4;
 /// Columns of a vector-matrix product that one task computes: a whole cache line of the matrix in every row.
 static constexpr int64_t lineColumns = 16;
-/// Rows from which copying the panel of a block pays.
-static constexpr int64_t fewestBlockedRows = 8;
-/// Rows of a panel: with 32 columns of 4 bytes it takes half of a 32 KB first-level cache.
-static constexpr int64_t panelDepth = 128;
-/// Register tile with a vector unit: 24 sums, 4 vectors of the panel and a scalar operand fit 32 registers.
-static constexpr int64_t vectorTileRows = 6, vectorTileVectors = 4;
 /// Shortest piece of an innermost loop worth a task of its own.
 static constexpr int64_t shortestChunk = 32;
 /// Longest piece of a column reduction: its accumulators stay in a 32 KB first-level cache.
@@ -86,52 +80,6 @@ static llvm::SmallBitVector loopsOf(linalg::GenericOp op, unsigned operand) {
     if (map.isFunctionOfDim(dim))
       loops.set(dim);
   return loops;
-}
-
-ScheduleTarget pimTarget(VectorUnit vector) { return {true, vector, 256, 32, 32}; }
-ScheduleTarget modelledHostTarget(VectorUnit vector) { return {true, vector, 64, 96, 64}; }
-
-/// Blocks for a contraction with rows and columns, or nothing where the simple form does as well.
-static std::optional<ContractionBlocks> chooseBlocks(linalg::GenericOp op, ArrayRef<int64_t> ranges,
-                                                     const NestSchedule &schedule, const ScheduleTarget &target) {
-  int64_t numRows = ranges[*schedule.rowDim], numColumns = ranges[*schedule.columnDim];
-  ContractionBlocks blocks;
-  blocks.tileRows = blocks.tileVectors = registerTile;
-  if (target.vector.bits > 0 && isVectorizableContraction(op)) {
-    Type element = cast<MemRefType>(op.getDpsInits()[0].getType()).getElementType();
-    blocks.vectorLength = target.vector.bits / element.getIntOrFloatBitWidth();
-    blocks.tileRows = vectorTileRows;
-    blocks.tileVectors = std::min<int64_t>(vectorTileVectors, llvm::divideCeil(numColumns, blocks.vectorLength));
-  }
-  if (numRows < fewestBlockedRows || numColumns < blocks.vectorLength)
-    return std::nullopt;
-  // As much of the innermost reduction loops as fits the panel.
-  blocks.blockedReduction = schedule.reductions.size() - 1;
-  int64_t inside = 1;
-  while (blocks.blockedReduction > 0 && inside * ranges[schedule.reductions[blocks.blockedReduction]] < panelDepth)
-    inside *= ranges[schedule.reductions[blocks.blockedReduction--]];
-  int64_t length = ranges[schedule.reductions[blocks.blockedReduction]];
-  blocks.blockedLength = std::min(length, std::max<int64_t>(1, panelDepth / inside));
-  blocks.depth = blocks.blockedLength * inside;
-  // Halve the larger side until there are enough tasks.
-  int64_t others = 1;
-  for (unsigned dim = 0; dim < ranges.size(); ++dim)
-    if (isParallel(op, dim) && dim != *schedule.rowDim && dim != *schedule.columnDim)
-      others *= ranges[dim];
-  auto fit = [](int64_t length, int64_t limit, int64_t unit) -> int64_t {
-    return llvm::alignTo(std::min(length, std::max(limit, unit)), unit);
-  };
-  int64_t rows = target.blockRows, columns = target.blockColumns;
-  while (true) {
-    blocks.rows = fit(numRows, rows, blocks.tileRows);
-    blocks.columns = fit(numColumns, columns, blocks.tileColumns());
-    int64_t tasks = others * llvm::divideCeil(numRows, blocks.rows) * llvm::divideCeil(numColumns, blocks.columns);
-    bool isSmallest = rows <= 2 * blocks.tileRows && columns <= blocks.tileColumns();
-    if (tasks >= target.desiredTasks || isSmallest)
-      return blocks;
-    bool halvesRows = columns <= blocks.tileColumns() || (rows >= columns && rows > 2 * blocks.tileRows);
-    (halvesRows ? rows : columns) /= 2;
-  }
 }
 
 /// A contraction or convolution with a row loop that only the first input has and a column loop that only the
@@ -208,17 +156,20 @@ NestSchedule scheduleNest(linalg::GenericOp op, const ScheduleTarget &target) {
       outer *= ranges[dim];
     }
   if (!hasInnerReduction && op.getNumLoops() > 0) {
-    int64_t pieces = llvm::divideCeil(target.desiredTasks, outer);
-    int64_t length = std::max<int64_t>(shortestChunk, llvm::alignTo(llvm::divideCeil(ranges[inner], pieces), 16));
-    if (!schedule.reductions.empty())
+    // Rows that the reduction walks are read in long pieces: hardware prefetches beyond the end of each.
+    bool isAccumulating = !schedule.reductions.empty();
+    int64_t desired = isAccumulating && target.blocksContractions ? target.costs.cores : target.desiredTasks;
+    int64_t shortest = isAccumulating && target.blocksContractions ? lineColumns : shortestChunk;
+    int64_t pieces = llvm::divideCeil(desired, outer);
+    int64_t length = std::max<int64_t>(shortest, llvm::alignTo(llvm::divideCeil(ranges[inner], pieces), 16));
+    if (isAccumulating)
       length = std::min(length, longestAccumulatorChunk);
     schedule.tasks.push_back({inner, std::min(length, ranges[inner])});
   }
   return schedule;
 }
 
-/// True for a body that yields out + a * b in one float type.
-static bool isMultiplyAdd(linalg::GenericOp op) {
+bool isMultiplyAdd(linalg::GenericOp op) {
   Block *body = op.getBody();
   if (body->getOperations().size() != 3)
     return false;

@@ -19,12 +19,25 @@ struct VectorUnit {
   int64_t bits = 0; ///< Length of a register; 0 means that there is none.
 };
 
+/// What a contraction costs, by which its blocks are chosen. Core cycles.
+struct ContractionCosts {
+  int64_t cores = 1;               ///< Most cores that share the tasks.
+  int64_t fewestCores = 1;         ///< Machines of half as many, and so on down to these, count as well.
+  int64_t scratchBytes = 0;        ///< Most that results and panel of a block may take.
+  double multiplyAddCycles = 1;    ///< One register of sums, with its share of loads; one input lies in a panel.
+  double dotMultiplyAddCycles = 1; ///< The same where registers run along the reduction.
+  double copyCycles = 0;           ///< One element into the panel.
+  double transposeCycles = 0;      ///< The same from memory that is not contiguous along the columns.
+  double missCycles = 0;           ///< One element of an input from below the first-level cache.
+  double scalarMissCycles = 0;     ///< The same for an input that is read element by element.
+};
+
 /// Sizes that a schedule is made for.
 struct ScheduleTarget {
   bool blocksContractions = false; ///< Contractions with rows and columns run in blocks (ContractionBlocks).
   VectorUnit vector;
-  int64_t desiredTasks = 256;                ///< Tasks that keep all cores busy with some slack for uneven ones.
-  int64_t blockRows = 32, blockColumns = 32; ///< Largest block of results of one task.
+  int64_t desiredTasks = 256; ///< Tasks that keep all cores busy with some slack for uneven ones.
+  ContractionCosts costs;
 };
 
 /// Near-memory cores: in order, with a first-level cache of 32 KB and nothing below.
@@ -32,14 +45,20 @@ ScheduleTarget pimTarget(VectorUnit vector);
 /// Cores of the modelled host: out of order, with two private levels of cache.
 ScheduleTarget modelledHostTarget(VectorUnit vector);
 
-/// Blocks of a contraction. A task computes rows x columns results; a panel of depth x columns of the second input is
-/// copied to scratch memory and used by all rows, tile by tile. A tile of results lives in registers.
+/// Blocks of a contraction. A task computes rows x columns results, depth iterations of the reduction at a time, tile
+/// by tile. A tile of results lives in registers.
 struct ContractionBlocks {
+  enum class Right {
+    Panel,  ///< A panel of depth x columns of the second input is copied to scratch memory; vectors run along columns.
+    Direct, ///< The second input is read where it is; vectors run along columns.
+    Dot     ///< Both inputs are read where they are; vectors run along the reduction and are summed up at the end.
+  };
+  Right right = Right::Panel;
   int64_t rows = 1, columns = 1, depth = 1; ///< Multiples of the tile's, but for depth.
   int64_t tileRows = 1, tileVectors = 1, vectorLength = 1;
   size_t blockedReduction = 0; ///< Position in `reductions` of the loop that is cut; those behind it are whole.
   int64_t blockedLength = 1;   ///< Its iterations in one block.
-  int64_t tileColumns() const { return tileVectors * vectorLength; }
+  int64_t tileColumns() const { return right == Right::Dot ? tileVectors : tileVectors * vectorLength; }
 };
 
 struct NestSchedule {
@@ -65,6 +84,9 @@ NestSchedule scheduleNest(mlir::linalg::GenericOp op, const ScheduleTarget &targ
 
 /// Stride in elements with which `operand` advances along loop `dim`, or -1 when its memory has no strides.
 int64_t strideAlong(mlir::linalg::GenericOp op, mlir::OpOperand &operand, unsigned dim);
+
+/// True for a body that yields out + a * b in one float type.
+bool isMultiplyAdd(mlir::linalg::GenericOp op);
 
 /// A matrix product as BLAS sees it: C[m,n] += A[m,k] B[k,n], per batch point.
 struct MatrixProduct {

@@ -44,9 +44,11 @@
 // CHECK:         arith.addf %{{.*}}, %{{.*}} fastmath<reassoc,contract>
 // CHECK:       memref.store %[[SUM]]
 
-// A column sum walks rows and accumulates in memory, along contiguous columns.
+// A column sum walks rows and accumulates in memory, along contiguous columns; on PIM a task is a cache line of them.
 // CHECK:     func.func private @reduction_64x32_f32_v2
-// CHECK-SAME:  nearbank.tasks = 1 : i64
+// HOST-SAME:   nearbank.tasks = 1 : i64
+// PIM-SAME:    nearbank.tasks = 2 : i64
+// VECTOR-SAME: nearbank.tasks = 2 : i64
 
 // A gather clamps its index and reports it.
 // CHECK:     func.func private @gather_16_f32

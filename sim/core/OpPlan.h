@@ -5,6 +5,7 @@
 #include "sim/core/Translation.h"
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 namespace nearbank::sim {
@@ -72,7 +73,7 @@ private:
   void planVector(const Instruction &instruction, OpPlan &plan) const;
 
   const MachineConfig &config_;
-  std::vector<std::vector<OpPlan>> plans_; ///< By block id.
+  std::deque<std::vector<OpPlan>> plans_; ///< By block id. Cores hold on to plans while others are added.
 };
 
 } // namespace nearbank::sim

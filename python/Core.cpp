@@ -2,7 +2,7 @@
 // The extension module nearbank._core: compiled programs, machines and versions, with JSON as the exchange form.
 #include "compiler/driver/CompiledProgram.h"
 #include "compiler/driver/Documents.h"
-#include "runtime/Error.h"
+#include "python/RaisedErrors.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -196,32 +196,13 @@ std::string showMachine(const std::string &name, const std::string &sets) {
 
 std::string versionInfo() { return Json{{"nearbank", "0.1.0"}, {"llvm", driver::llvmVersion()}}.dump(); }
 
-/// Raises the Python error that mirrors a C++ one.
-void translateError(const std::exception_ptr &pointer, void *) {
-  try {
-    std::rethrow_exception(pointer);
-  } catch (const Error &error) {
-    const ErrorReport &report = error.report();
-    nb::dict fields;
-    fields["kind"] = error.kind();
-    fields["code"] = report.code;
-    fields["title"] = report.title;
-    fields["where"] = report.where;
-    fields["expected"] = report.expected;
-    fields["actual"] = report.actual;
-    fields["fix"] = report.fix;
-    nb::object raised = nb::module_::import_("nearbank.errors").attr("from_core")(fields);
-    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(raised.ptr())), raised.ptr());
-  }
-}
-
 } // namespace
 
 NB_MODULE(_core, m) {
   m.doc() = "Compiler, placement and simulation of Nearbank.";
   // torch.compile keeps compiled programs in caches that live until the interpreter is gone.
   nb::set_leak_warnings(false);
-  nb::register_exception_translator(translateError);
+  nb::register_exception_translator(raiseError);
   nb::class_<PyProgram>(m, "Program")
       .def(nb::init<const std::string &, const std::string &>(), nb::arg("mlir_text"), nb::arg("options"))
       .def("describe", &PyProgram::describe)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module nearbank._sgd: rows, trainers and evaluation, with NumPy arrays and JSON options.
-#include "runtime/Error.h"
+#include "python/RaisedErrors.h"
 #include "sgd/Evaluation.h"
 #include "sgd/GeneratedRows.h"
 #include "sgd/InMemoryRows.h"
@@ -81,27 +81,29 @@ std::shared_ptr<RowSource> sparseRows(const std::string &settings, Array<int64_t
                                         spanOf(order));
 }
 
-std::shared_ptr<RowSource> yfccLike(const std::string &settings, const std::string &shapeText) {
-  Json json = Json::parse(shapeText);
-  YfccLikeRows::Shape shape;
+/// What every generator is asked for; the rest keeps its defaults.
+template <class Shape> Shape generatedShape(const Json &json) {
+  Shape shape;
   shape.rows = json.at("rows");
   shape.firstRow = json.value("firstRow", shape.firstRow);
   shape.features = json.value("features", shape.features);
+  shape.seed = json.value("seed", shape.seed);
+  return shape;
+}
+
+std::shared_ptr<RowSource> yfccLike(const std::string &settings, const std::string &shapeText) {
+  Json json = Json::parse(shapeText);
+  auto shape = generatedShape<YfccLikeRows::Shape>(json);
   shape.separability = json.value("separability", shape.separability);
   shape.flips = json.value("flips", shape.flips);
-  shape.seed = json.value("seed", shape.seed);
   return std::make_shared<YfccLikeRows>(settingsOf(settings), shape);
 }
 
 std::shared_ptr<RowSource> criteoLike(const std::string &shapeText) {
   Json json = Json::parse(shapeText);
-  CriteoLikeRows::Shape shape;
-  shape.rows = json.at("rows");
-  shape.firstRow = json.value("firstRow", shape.firstRow);
-  shape.features = json.value("features", shape.features);
+  auto shape = generatedShape<CriteoLikeRows::Shape>(json);
   shape.positiveShare = json.value("positiveShare", shape.positiveShare);
   shape.signal = json.value("signal", shape.signal);
-  shape.seed = json.value("seed", shape.seed);
   return std::make_shared<CriteoLikeRows>(shape);
 }
 
@@ -241,23 +243,7 @@ std::string timesJson(const std::string &settingsText, const std::string &machin
 } // namespace
 
 NB_MODULE(_sgd, module) {
-  nb::register_exception_translator([](const std::exception_ptr &thrown, void *) {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const Error &error) {
-      nb::dict parts;
-      const ErrorReport &report = error.report();
-      parts["kind"] = error.kind();
-      parts["code"] = report.code;
-      parts["title"] = report.title;
-      parts["where"] = report.where;
-      parts["expected"] = report.expected;
-      parts["actual"] = report.actual;
-      parts["fix"] = report.fix;
-      nb::object python = nb::module_::import_("nearbank.errors").attr("from_core")(parts);
-      PyErr_SetObject(python.type().ptr(), python.ptr());
-    }
-  });
+  nb::register_exception_translator(raiseError);
 
   nb::class_<RowSource>(module, "Rows")
       .def_prop_ro("num_rows", &RowSource::numRows)

@@ -108,13 +108,17 @@ void addScaled32(int32_t *g, const int32_t *x, int64_t n, int64_t c, int shift) 
     baselineDenseKernels().addScaled32(g + j, x + j, n - j, c, shift);
 }
 
+/// shiftAway() of eight elements.
+__m256i shiftedAway(__m256i value, __m128i count) {
+  __m256i shifted = _mm256_sra_epi32(value, count);
+  return _mm256_sub_epi32(shifted, _mm256_cmpeq_epi32(shifted, _mm256_set1_epi32(-1)));
+}
+
 void addShifted(int64_t *g, const int32_t *x, int64_t n, int shift, bool isMinus) {
   __m128i count = _mm_cvtsi32_si128(shift);
-  __m256i minusOne = _mm256_set1_epi32(-1);
   int64_t j = 0;
   for (; j + 8 <= n; j += 8) {
-    __m256i step = _mm256_sra_epi32(load(x + j), count);
-    step = _mm256_sub_epi32(step, _mm256_cmpeq_epi32(step, minusOne));
+    __m256i step = shiftedAway(load(x + j), count);
     __m256i low = _mm256_cvtepi32_epi64(_mm256_castsi256_si128(step));
     __m256i high = _mm256_cvtepi32_epi64(_mm256_extracti128_si256(step, 1));
     addOrSubtract(g + j, low, isMinus);
@@ -126,11 +130,9 @@ void addShifted(int64_t *g, const int32_t *x, int64_t n, int shift, bool isMinus
 
 void addShifted32(int32_t *g, const int32_t *x, int64_t n, int shift, bool isMinus) {
   __m128i count = _mm_cvtsi32_si128(shift);
-  __m256i minusOne = _mm256_set1_epi32(-1);
   int64_t j = 0;
   for (; j + 8 <= n; j += 8) {
-    __m256i step = _mm256_sra_epi32(load(x + j), count);
-    step = _mm256_sub_epi32(step, _mm256_cmpeq_epi32(step, minusOne));
+    __m256i step = shiftedAway(load(x + j), count);
     store(g + j, isMinus ? _mm256_sub_epi32(load(g + j), step) : _mm256_add_epi32(load(g + j), step));
   }
   if (j < n)

@@ -72,7 +72,12 @@ private:
   void addDense(const int32_t *x, int64_t coefficient, bool isPositive);
   void addSparse(const Rows &rows, int64_t row, int64_t coefficient, bool isPositive);
   void addSparsePimOpt(const Rows &rows, int64_t row, int64_t coefficient, bool isPositive);
-  void touch(uint32_t j);
+  void touch(uint32_t j) {
+    if (!isTouched_[j]) {
+      isTouched_[j] = 1;
+      touched_.push_back(j);
+    }
+  }
 
   const Settings settings_;
   const int64_t features_;

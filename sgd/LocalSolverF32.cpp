@@ -3,12 +3,9 @@
 #include "sgd/LocalSolver.h"
 #include "sgd/Sigmoid.h"
 
-#include <algorithm>
-
 namespace nearbank::sgd {
 
 template <> void LocalSolver<F32>::setDivisor(int64_t samples);
-template <> void LocalSolver<F32>::clear();
 
 template <>
 LocalSolver<F32>::LocalSolver(const Settings &settings, int64_t features, bool isSparse)
@@ -57,10 +54,7 @@ template <> void LocalSolver<F32>::addGradient(const Rows &rows, const float *we
     }
     for (int64_t k = begin; k < end; ++k) {
       uint32_t j = rows.indices[k];
-      if (!isTouched_[j]) {
-        isTouched_[j] = 1;
-        touched_.push_back(j);
-      }
+      touch(j);
       wide_[j] += rows.valuesFloat ? rows.valuesFloat[k] * coefficient : coefficient;
     }
   }
@@ -93,28 +87,6 @@ template <> void LocalSolver<F32>::step(float *weights, float &bias, const float
   }
   bias = steppedBias(bias);
   clear();
-}
-
-template <> void LocalSolver<F32>::addGradientTo(float *sum) const {
-  if (isSparse_)
-    for (uint32_t j : touched_)
-      sum[j] += wide_[j];
-  else
-    for (int64_t j = 0; j < features_; ++j)
-      sum[j] += wide_[j];
-}
-
-template <> void LocalSolver<F32>::clear() {
-  if (isSparse_) {
-    for (uint32_t j : touched_) {
-      wide_[j] = 0;
-      isTouched_[j] = 0;
-    }
-    touched_.clear();
-  } else {
-    std::fill(wide_.begin(), wide_.end(), 0.0f);
-  }
-  biasGradient_ = 0;
 }
 
 } // namespace nearbank::sgd

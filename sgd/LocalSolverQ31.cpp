@@ -4,13 +4,11 @@
 #include "sgd/LocalSolver.h"
 #include "sgd/Sigmoid.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace nearbank::sgd {
 
 template <> void LocalSolver<Q31>::setDivisor(int64_t samples);
-template <> void LocalSolver<Q31>::clear();
 
 template <>
 LocalSolver<Q31>::LocalSolver(const Settings &settings, int64_t features, bool isSparse)
@@ -30,13 +28,6 @@ template <> void LocalSolver<Q31>::setDivisor(int64_t samples) {
   divisor_ = samples;
   divisorLog2_ =
       settings_.isPimOpt || std::has_single_bit(uint64_t(samples)) ? std::bit_width(uint64_t(samples)) - 1 : -1;
-}
-
-template <> void LocalSolver<Q31>::touch(uint32_t j) {
-  if (!isTouched_[j]) {
-    isTouched_[j] = 1;
-    touched_.push_back(j);
-  }
 }
 
 template <> void LocalSolver<Q31>::addDense(const int32_t *x, int64_t coefficient, bool isPositive) {
@@ -219,31 +210,6 @@ void LocalSolver<Q31>::stepWith(const int64_t *gradient, int64_t biasGradient, i
     weights[j] = stored(weights[j] - update, settings_.isPimOpt);
   }
   bias = steppedBias(bias, biasGradient);
-}
-
-template <> void LocalSolver<Q31>::addGradientTo(int64_t *sum) const {
-  if (isSparse_)
-    for (uint32_t j : touched_)
-      sum[j] += wide_[j];
-  else if (narrow_.empty())
-    for (int64_t j = 0; j < features_; ++j)
-      sum[j] += wide_[j];
-  else
-    kernels_.addWeights(sum, narrow_.data(), features_);
-}
-
-template <> void LocalSolver<Q31>::clear() {
-  if (isSparse_) {
-    for (uint32_t j : touched_) {
-      wide_[j] = 0;
-      isTouched_[j] = 0;
-    }
-    touched_.clear();
-  } else {
-    std::fill(wide_.begin(), wide_.end(), 0);
-    std::fill(narrow_.begin(), narrow_.end(), 0);
-  }
-  biasGradient_ = 0;
 }
 
 } // namespace nearbank::sgd

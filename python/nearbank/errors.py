@@ -150,6 +150,66 @@ def make_error(kind: str, code: str, title: str, **parts: str) -> NearbankError:
     return error(ErrorReport(code, title, **parts))
 
 
+def missing_package(package: str, purpose: str = "", where: str = "", also: str = "") -> NearbankError:
+    """Build the error for a Python package that is not installed (NB0604).
+
+    Parameters
+    ----------
+    package : str
+        Its name at PyPI.
+    purpose : str, default ""
+        What it is needed for, as words that follow the name.
+    where : str, default ""
+        Who asked for it.
+    also : str, default ""
+        Command that must run before ``pip install``.
+
+    Returns
+    -------
+    NearbankError
+        Not raised yet.
+
+    Examples
+    --------
+    >>> print(missing_package("pyarrow", ", to read Parquet"))
+    error[NB0604]: a Python package is missing
+      expected: pyarrow, to read Parquet
+      fix:      pip install pyarrow
+      more:     nearbank explain NB0604
+    """
+    fix = f"{also}, then pip install {package}" if also else f"pip install {package}"
+    return make_error(
+        "device", "NB0604", "a Python package is missing", where=where, expected=package + purpose, fix=fix
+    )
+
+
+def mpi_unavailable(cause: Exception) -> NearbankError:
+    """Build the error for an MPI that is not installed (NB0604) or cannot be started (NB0608).
+
+    Parameters
+    ----------
+    cause : Exception
+        What importing mpi4py raised.
+
+    Returns
+    -------
+    NearbankError
+        Not raised yet.
+    """
+    libraries = "apt-get install libopenmpi-dev openmpi-bin"
+    if isinstance(cause, ModuleNotFoundError):
+        return missing_package("mpi4py", ", and an MPI library", "--mpi", also=libraries)
+    return make_error(
+        "device",
+        "NB0608",
+        "MPI cannot be started",
+        where="--mpi",
+        expected="an MPI library that mpi4py was built for",
+        actual=str(cause),
+        fix=f"{libraries}, then reinstall mpi4py",
+    )
+
+
 def from_core(parts: Mapping[str, str]) -> NearbankError:
     """Map an error of the C++ core to its Python class.
 

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from nearbank.errors import make_error
+from nearbank.errors import missing_package
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -16,14 +15,7 @@ try:
     from sklearn.utils.multiclass import type_of_target
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as cause:
-    raise make_error(
-        "device",
-        "NB0604",
-        "a Python package is missing",
-        where="nearbank.estimators",
-        expected="scikit-learn, for the estimators",
-        fix="pip install scikit-learn",
-    ) from cause
+    raise missing_package("scikit-learn", ", for the estimators", "nearbank.estimators") from cause
 
 from nearbank.sgd_data import DataSet, Scaling, data_error, from_arrays, make_scaling
 from nearbank.sgd_options import JobOptions
@@ -170,7 +162,7 @@ class _PimLinearClassifier(ClassifierMixin, BaseEstimator):
         self._scaling = make_scaling(data, self.scale, self.compat == "pim-opt")
         scaled = self._scaling.apply(data)
         job = start_job(scaled, self._options(data.num_rows), self._seed(), self.shuffle)
-        run_epochs(job, self.max_iter, train_rows=job_rows(job, scaled))
+        run_epochs(job, self.max_iter, train_rows=scaled.rows(job.settings))
         self._window_rows = None
         self._take(job)
         self.history_ = job.history
@@ -208,7 +200,7 @@ class _PimLinearClassifier(ClassifierMixin, BaseEstimator):
         initial = None if raw is None else self._scaling.model_to_scaled(raw)
         rate = None if is_first or self.eta0 != "auto" else self.eta0_
         job = start_job(scaled, self._options(window.num_rows), self._seed(), self.shuffle, initial=initial, rate=rate)
-        run_epochs(job, 1, train_rows=job_rows(job, scaled))
+        run_epochs(job, 1, train_rows=scaled.rows(job.settings))
         self._take(job)
         self.history_ = [*getattr(self, "history_", []), *job.history]
         self.n_iter_ = len(self.history_)
@@ -378,24 +370,6 @@ class PimLinearSVC(_PimLinearClassifier):
     """
 
     _model = "svm"
-
-
-def job_rows(job: TrainedJob, data: DataSet) -> Any:
-    """Give data in the arithmetic of a job, for evaluation.
-
-    Parameters
-    ----------
-    job : TrainedJob
-        The job.
-    data : DataSet
-        Scaled data.
-
-    Returns
-    -------
-    nearbank._sgd.Rows
-        The rows.
-    """
-    return data.rows(job.settings)
 
 
 def _joined(first: DataSet, second: DataSet) -> DataSet:

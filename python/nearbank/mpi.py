@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Executor
 
-from nearbank.errors import make_error
+from nearbank.errors import mpi_unavailable
 
 
 @contextlib.contextmanager
@@ -27,30 +27,13 @@ def rank_executor() -> Iterator[tuple[Executor | None, int]]:
     """
     try:
         import mpi4py
-    except ImportError as cause:
-        raise make_error(
-            "device",
-            "NB0604",
-            "a Python package is missing",
-            where="--mpi",
-            expected="mpi4py, and an MPI library",
-            fix="apt-get install openmpi-bin, then pip install mpi4py",
-        ) from cause
-    # A rank talks to the others from two threads: that of the pool and that of the program.
-    mpi4py.rc.thread_level = "multiple"
-    try:
+
+        # A rank talks to the others from two threads: that of the pool and that of the program.
+        mpi4py.rc.thread_level = "multiple"
         from mpi4py import MPI
         from mpi4py.futures import MPICommExecutor
     except (ImportError, RuntimeError) as cause:
-        raise make_error(
-            "device",
-            "NB0608",
-            "MPI cannot be started",
-            where="--mpi",
-            expected="an MPI library that mpi4py finds",
-            actual=str(cause),
-            fix="apt-get install openmpi-bin",
-        ) from cause
+        raise mpi_unavailable(cause) from cause
     world = MPI.COMM_WORLD
     with MPICommExecutor(world, root=0) as executor:
         yield executor, max(1, world.size - 1)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nearbank.errors import make_error
+from nearbank.errors import make_error, missing_package
 from nearbank.report_verdict import verdict
 
 __all__ = ["SCHEMA", "Report", "load_report", "verdict"]
@@ -168,9 +168,7 @@ class Report:
         try:
             import pandas
         except ImportError as cause:
-            raise make_error(
-                "device", "NB0604", "a Python package is missing", expected="pandas", fix="pip install pandas"
-            ) from cause
+            raise missing_package("pandas") from cause
         from nearbank.report_csv import COLUMNS, csv_rows
 
         return pandas.DataFrame(csv_rows(self.document), columns=list(COLUMNS))

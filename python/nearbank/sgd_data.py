@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nearbank.errors import NearbankError, UserError, make_error
+from nearbank.errors import NearbankError, UserError, make_error, missing_package
 
 #: Formats of `read_data`.
 FORMATS = ("auto", "libsvm", "criteo", "npz", "parquet")
@@ -339,14 +339,7 @@ def _read_parquet(path: Path, classes: tuple | None) -> DataSet:
     try:
         import pyarrow.parquet as parquet
     except ImportError as cause:
-        raise make_error(
-            "device",
-            "NB0604",
-            "a Python package is missing",
-            where=str(path),
-            expected="pyarrow, to read Parquet",
-            fix="pip install pyarrow",
-        ) from cause
+        raise missing_package("pyarrow", ", to read Parquet", str(path)) from cause
     table = parquet.read_table(path)
     names = table.column_names
     label = next((name for name in ("label", "y", "target") if name in names), names[0])

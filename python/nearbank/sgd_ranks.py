@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from nearbank.errors import make_error
+from nearbank.errors import mpi_unavailable
 
 
 @dataclass(frozen=True)
@@ -53,25 +53,8 @@ def ranks(is_mpi: bool) -> Iterator[Ranks]:
         return
     try:
         from mpi4py import MPI
-    except ImportError as cause:
-        raise make_error(
-            "device",
-            "NB0604",
-            "a Python package is missing",
-            where="--mpi",
-            expected="mpi4py, and an MPI library",
-            fix="apt-get install libopenmpi-dev openmpi-bin, then pip install mpi4py",
-        ) from cause
-    except RuntimeError as cause:
-        raise make_error(
-            "device",
-            "NB0608",
-            "MPI cannot be started",
-            where="--mpi",
-            expected="an MPI library that mpi4py was built for",
-            actual=str(cause),
-            fix="apt-get install libopenmpi-dev openmpi-bin, then reinstall mpi4py",
-        ) from cause
+    except (ImportError, RuntimeError) as cause:
+        raise mpi_unavailable(cause) from cause
     world = MPI.COMM_WORLD
     try:
         yield Ranks(world.rank, world.size, world)

@@ -47,7 +47,6 @@ const std::vector<Scalar> scalars = {
     {"slots.doubleSub", "slots", &DpuConfig::doubleSubSlots},
     {"slots.doubleMul", "slots", &DpuConfig::doubleMulSlots},
     {"slots.doubleDiv", "slots", &DpuConfig::doubleDivSlots},
-    {"slots.pairConflict", "slots", &DpuConfig::pairConflictSlots},
     {"host.launchUs", "us", &DpuConfig::launchUs},
     {"host.loadUs", "us", &DpuConfig::loadUs},
     {"host.broadcastSpeedup", "ratio", &DpuConfig::broadcastSpeedup},

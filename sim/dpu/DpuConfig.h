@@ -28,7 +28,7 @@ struct DpuConfig {
   // slots
   double multiplyCallSlots = 0, divide32Slots = 0, wideMultiplySlots = 0, divide64Slots = 0, floatAddSlots = 0,
          floatSubSlots = 0, floatMulSlots = 0, floatDivSlots = 0, doubleAddSlots = 0, doubleSubSlots = 0,
-         doubleMulSlots = 0, doubleDivSlots = 0, pairConflictSlots = 0;
+         doubleMulSlots = 0, doubleDivSlots = 0;
   // host
   double launchUs = 0, loadUs = 0, broadcastSpeedup = 0, serialShare = 0;
   // energy

@@ -98,26 +98,21 @@ private:
       if ((in.op != Op::Add && in.op != Op::Sub) || !reads(in, carry.rd))
         continue;
       code_[i].slots = 0;
-      in.slots = 0;
-      // The halves of a 64-bit register lie in one bank each, so low meets low and high meets high.
-      code_[low].slots = static_cast<uint8_t>(code_[low].slots + config_.pairConflictSlots);
-      markHigh(i, k, carry.rd);
+      // With a constant as the other operand the carry's add is the high add, else it is part of it.
+      in.slots = isHighOf(i, k, carry.rd) ? 0 : 1;
       wideLoads(low);
+      wideStore(std::max(low, k), code_[low].rd, in.rd);
       return;
     }
   }
-  // The high add pays the conflict of the high halves.
-  void markHigh(size_t first, size_t consumer, uint8_t carryRegister) {
+  // Whether what the carry is added to at `consumer` is itself the sum or difference of the high halves.
+  bool isHighOf(size_t first, size_t consumer, uint8_t carryRegister) const {
     const Instruction &use = code_[consumer];
     uint8_t high = use.rs1 == carryRegister ? use.rs2 : use.rs1;
     for (size_t k = consumer; k-- > (first < 4 ? 0 : first - 4);)
-      if (k != consumer && (code_[k].op == Op::Add || code_[k].op == Op::Sub) && code_[k].rd == high &&
-          code_[k].slots) {
-        code_[k].slots = static_cast<uint8_t>(code_[k].slots + config_.pairConflictSlots);
-        return;
-      }
-    // A constant as the other operand: the carry's add is the high add.
-    code_[consumer].slots = 1;
+      if ((code_[k].op == Op::Add || code_[k].op == Op::Sub) && code_[k].rd == high && code_[k].slots)
+        return true;
+    return false;
   }
   // Loads of both halves just before a 64-bit add are one ld.
   void wideLoads(size_t low) {
@@ -132,6 +127,25 @@ private:
     if (a.op == Op::Lw && b.op == Op::Lw && a.rd != a.rs1 && !isTarget_[k + 1] && a.slots == 1 && b.slots == 1 &&
         isPair(a, b))
       b.slots = 0;
+  }
+
+  // Stores of both halves of a result into one double word are one sd.
+  void wideStore(size_t from, uint8_t low, uint8_t high) {
+    const Instruction *first = nullptr;
+    for (size_t k = from + 1, end = lineEnd(from, 6); k <= end; ++k) {
+      Instruction &in = code_[k];
+      if (in.op == Op::Sw && (in.rs2 == low || in.rs2 == high)) {
+        if (!first) {
+          first = &in;
+          continue;
+        }
+        if (first->rs2 != in.rs2 && isPair(*first, in))
+          in.slots = 0;
+        return;
+      }
+      if (!isBranch(in.op) && !isStore(in.op) && (in.rd == low || in.rd == high))
+        return;
+    }
   }
 
   // 64-bit product: mulhu and the three mul of its low half and cross terms = one call of the library's __muldi3.

@@ -2,67 +2,27 @@
 """UPMEM programs: the examples, errors, the simulated clock and the report."""
 
 import json
-import os
 import re
-import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
+import upmem_builds
 from nearbank import upmem_home, upmem_report
 from nearbank.cli import main
+from upmem_builds import EXAMPLES, build_example, compile_dpu, compile_host, run
 
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "examples" / "upmem"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / "Makefile").exists())
-HOST_HEAD = "#include <dpu.h>\n#include <stdio.h>\n#include <string.h>\n"
 
 
 @pytest.fixture(scope="module")
 def environment():
-    home = upmem_home.folder()
-    return {**os.environ, "PATH": f"{home}/bin:{os.environ['PATH']}", "NEARBANK_TIMEOUT_CYCLES": "200000000"}
+    return upmem_builds.environment()
 
 
-def build_example(name, folder, environment, dpus, tasklets):
-    shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("bin"))
-    subprocess.run(
-        ["make", "-s", f"NR_DPUS={dpus}", f"NR_TASKLETS={tasklets}"], cwd=folder, env=environment, check=True
-    )
-    return folder
-
-
-def run(folder, environment, *arguments, **changes):
-    return subprocess.run(
-        ["./bin/host_code", *arguments],
-        cwd=folder,
-        env={**environment, **changes},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
-def compile_pair(folder, environment, dpu, host, *dpu_options):
-    """Compile two source texts as bin/dpu_code and bin/host_code; return the compiler's outcome for the DPU."""
-    (folder / "bin").mkdir()
-    (folder / "task.c").write_text(dpu)
-    (folder / "app.c").write_text(HOST_HEAD + host)
-    built = subprocess.run(
-        ["dpu-upmem-dpurte-clang", "-O2", "-g", *dpu_options, "task.c", "-o", "bin/dpu_code"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    subprocess.run(
-        "cc -O1 app.c -o bin/host_code `dpu-pkg-config --cflags --libs dpu`",
-        shell=True,
-        cwd=folder,
-        env=environment,
-        check=True,
-    )
-    return built
+def compile_pair(folder, environment, dpu, host):
+    """Compile two source texts; return the compiler's outcome for the DPU."""
+    compile_host(folder, environment, host)
+    return compile_dpu(folder, environment, dpu)
 
 
 @pytest.mark.parametrize(("dpus", "tasklets"), [(1, 1), (3, 11), (4, 16), (2, 24)])

@@ -10,7 +10,9 @@
 namespace nearbank::sim {
 
 Core::Core(const CoreParameters &p)
-    : l1d(p.l1d, "l1d"), l1i_(p.l1i, "l1i"), map_(p.dram), vectorBytes_(static_cast<unsigned>(p.vectorBits / 8)) {
+    : l1d(p.l1d, "l1d"), l1i_(p.l1i, "l1i"), map_(p.dram), vectorBytes_(static_cast<unsigned>(p.vectorBits / 8)),
+      lanesBytes_(static_cast<uint64_t>(std::max<int64_t>(8, p.vectorLanesBits) / 8)),
+      elementsPerCycle_(static_cast<uint64_t>(std::max<int64_t>(1, p.vectorElementsPerCycle))) {
   if (p.l2)
     l2_.emplace(*p.l2, "l2");
 }
@@ -22,6 +24,8 @@ void Core::start(Translation &translation, const GuestMemory &memory, uint64_t p
   recentRanges_.fill(nullptr);
   haltPc_ = haltPc;
   vector.reset(vectorBytes_);
+  vectorLanes = vectorElement = 0;
+  vectorBeat_ = missBeat_ = 0, hasMissed_ = false;
   cycle = 0, roundingMode = 0, softFlags = 0;
   reservation = ~uint64_t{0};
   l1dMisses = l1iMisses = writebacks = splitAccesses = 0;
@@ -175,12 +179,15 @@ const MemoryRange *Core::findRange(uint64_t address) {
 CacheLine *Core::fill(uint64_t address, unsigned index, IssueTime at, const MemoryRange &range) {
   ++l1dMisses;
   settle();
-  uint64_t issueCycle = cycle + at.cycle;
+  uint32_t beats = vectorBeat_ - missBeat_; // of a vector access since its issue or its last miss
+  uint64_t issueCycle = cycle + at.cycle + beats;
+  at.drain -= std::min(at.drain, beats);
+  missBeat_ = vectorBeat_, hasMissed_ = true;
   CacheLine victim;
   CacheLine *line = l1d.insert(address, victim);
   evict(victim, issueCycle + static_cast<uint64_t>(l1d.hitCycles()));
   miss(address, issueCycle, at.drain, l1d.hitCycles());
-  timed = translation_->resume(*timed->block, index + 1);
+  timed = translation_->resume(*timed->block, index + 1, timed->vectorType);
   uint64_t begin = l1d.lineOf(address);
   if (range.isScratch && scratchLines_.size() < maxScratchLines)
     scratchLines_.push_back(reinterpret_cast<char *>(begin + static_cast<uint64_t>(range.hostDelta)));
@@ -202,7 +209,7 @@ void Core::fetch() {
     l1i_.insert(line, victim);
     uint64_t drain = timed->state == 0 ? 0 : translation_->drainOf(timed->state);
     miss(line, cycle, drain, l1i_.hitCycles());
-    timed = translation_->enter(block, 0);
+    timed = translation_->enter(block, translation_->emptyState(timed->vectorType));
   }
   if (textFitsL1i_)
     fetched[block.id] = 1;
@@ -219,6 +226,23 @@ TimedBlock *Core::follow(unsigned edge, uint64_t targetPc) {
     return trap(TrapKind::JumpOutside, targetPc, 0), nullptr;
   coverBlocks();
   return taken.next = next;
+}
+
+TimedBlock *Core::followVset() {
+  TimedBlock *next = translation_->enterAfterVset(*timed, vector.packed());
+  if (next == nullptr)
+    return trap(TrapKind::JumpOutside, timed->block->endPc, 0), nullptr;
+  coverBlocks();
+  return timed->edges[0].next = next;
+}
+
+void Core::endBeats(uint64_t bytes, uint64_t elements) {
+  if (hasMissed_) { // else its block's timing has it
+    uint64_t total = std::max<uint64_t>(1, (bytes + lanesBytes_ - 1) / lanesBytes_ +
+                                               (elements + elementsPerCycle_ - 1) / elementsPerCycle_);
+    cycle += total - 1 - std::min<uint64_t>(total - 1, missBeat_);
+  }
+  beginBeats();
 }
 
 void Core::trap(TrapKind kind, uint64_t address, uint32_t bytes) {

@@ -60,7 +60,7 @@ struct CoreParameters {
   CacheConfig l1i, l1d;
   std::optional<CacheConfig> l2;
   DramConfig dram; ///< For its address mapping.
-  int64_t vectorBits = 0;
+  int64_t vectorBits = 0, vectorLanesBits = 0, vectorElementsPerCycle = 1;
 };
 
 class Core {
@@ -76,6 +76,8 @@ public:
   // Read and written by the interpreter.
   uint64_t registers[numTimedRegisters + 1] = {}; ///< Those of vectors have no value here; see `vector`.
   VectorState vector;
+  uint64_t vectorLanes = 0;    ///< 64-bit lanes that vector arithmetic has filled since start().
+  uint64_t vectorElement = 0;  ///< Where a vector access goes on that had to stop: element, or byte of a stream.
   const MicroOp *op = nullptr; ///< Next op; on a trap, the one that trapped.
   TimedBlock *timed = nullptr; ///< Block that runs.
   uint64_t cycle = 0;          ///< Core cycles from the last blocking event to the start of `timed`.
@@ -93,6 +95,15 @@ public:
   void fetch();
   /// Finds the block after `timed` along an edge; null when the core halts or traps.
   TimedBlock *follow(unsigned edge, uint64_t targetPc);
+  /// Finds the block after `timed`, which has ended at a vset*; null when it traps.
+  TimedBlock *followVset();
+  void beginBeats() { vectorBeat_ = missBeat_ = 0, hasMissed_ = false; }
+  /// Tells that the next access() is made by a vector access `bytes` of a stream, or `elements`, after its start.
+  void beat(uint64_t bytes, uint64_t elements) {
+    vectorBeat_ = static_cast<uint32_t>(bytes / lanesBytes_ + elements / elementsPerCycle_);
+  }
+  /// Ends a vector access of so many bytes of a stream, or elements: what it still had to do after its last miss.
+  void endBeats(uint64_t bytes, uint64_t elements);
   /// Executes a CSR instruction; false when it traps.
   bool accessCsr(const MicroOp &op);
   void trap(TrapKind kind, uint64_t address, uint32_t bytes);
@@ -129,6 +140,10 @@ protected:
   std::optional<Cache> l2_;
   AddressMap map_;
   unsigned vectorBytes_;
+  uint64_t lanesBytes_, elementsPerCycle_;
+  uint32_t vectorBeat_ = 0; ///< Cycles from the issue of a vector access to the access at hand.
+  uint32_t missBeat_ = 0;   ///< Those before its last miss.
+  bool hasMissed_ = false;  ///< The vector access at hand.
   std::vector<MemoryEvent> events_;
   std::vector<char *> scratchLines_;
   Trap trap_;

@@ -3,51 +3,59 @@
 #include "sim/core/CoreTiming.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace nearbank::sim {
 namespace {
 
 size_t indexOf(Unit unit) { return static_cast<size_t>(unit); }
 
-PipelineState stateAt(const std::array<uint64_t, numResources> &ready, uint64_t now) {
+PipelineState stateAt(const std::array<uint64_t, numResources> &ready, uint64_t now, uint32_t vectorType) {
   PipelineState state;
   for (size_t r = 0; r < numResources; ++r)
     if (ready[r] > now)
       state.emplace_back(static_cast<uint8_t>(r), static_cast<uint32_t>(ready[r] - now));
+  if (vectorType != 0)
+    state.emplace_back(vectorTypeEntry, vectorType);
   return state;
 }
 
-/// Cycles for which a vector instruction keeps the issue stage; 1 for others.
-uint64_t occupancyOf(const Instruction &instruction, const VectorShape &shape, const LatencyTable &latency) {
-  switch (infoOf(instruction.opcode).unit) {
-  case Unit::VLoad:
-  case Unit::VStore:
-    if (isElementwise(instruction))
-      return static_cast<uint64_t>(std::max<int64_t>(1, shape.elements(latency.vectorBits) /
-                                                            std::max<int64_t>(1, latency.vectorElementsPerCycle)));
-    break;
-  case Unit::VReduce:
-    return static_cast<uint64_t>(shape.folds(latency.vectorBits)) * latency.of(instruction.opcode);
-  case Unit::VIntDiv:
-    return static_cast<uint64_t>(shape.elements(latency.vectorBits)) * latency.of(instruction.opcode);
-  case Unit::VInt:
-  case Unit::VIntMul:
-  case Unit::VFAdd:
-  case Unit::VFMul:
-  case Unit::VFFma:
+int64_t passes(int64_t amount, int64_t perPass) {
+  return std::max<int64_t>(1, (amount + perPass - 1) / std::max<int64_t>(1, perPass));
+}
+
+/// Cycles that an instruction keeps the issue stage, and until its result is there.
+struct Duration {
+  uint64_t occupancy = 1, latency = 1;
+};
+
+Duration durationOf(const Instruction &instruction, const VectorWork &work, const LatencyTable &latency) {
+  const OpcodeInfo &info = infoOf(instruction.opcode);
+  uint64_t cycles = latency.of(instruction.opcode);
+  if (info.format != Format::Vector || info.unit == Unit::VSet)
+    return {1, cycles};
+  auto pieces = static_cast<uint64_t>(work.isElementwise ? passes(work.elements, latency.vectorElementsPerCycle)
+                                                         : passes(work.bytes * 8, latency.vectorLanesBits));
+  switch (info.unit) {
   case Unit::VFDiv:
-  case Unit::VFSqrt:
-  case Unit::VMove:
-  case Unit::VPermute:
-    break;
-  default:
-    return 1;
+  case Unit::VFSqrt: // not pipelined
+    return {pieces, pieces * cycles};
+  case Unit::VIntDiv:
+    return {pieces, static_cast<uint64_t>(std::max<int64_t>(1, work.elements)) * cycles};
+  case Unit::VReduce: {
+    // Each fold moves one half beside the other and adds.
+    auto elements = static_cast<uint64_t>(std::max<int64_t>(1, work.elements));
+    uint64_t folds = work.isOrdered ? elements : static_cast<uint64_t>(std::bit_width(elements - 1));
+    uint64_t total = std::max<uint64_t>(1, folds) * cycles;
+    return {total, total};
   }
-  return static_cast<uint64_t>(shape.pieces(latency.vectorBits, latency.vectorLanesBits));
+  default:
+    return {pieces, cycles + pieces - 1};
+  }
 }
 
 uint8_t dividerOf(Unit unit) {
-  return unit == Unit::Div ? intDividerResource
+  return unit == Unit::Div || unit == Unit::VIntDiv ? intDividerResource
          : unit == Unit::FDiv || unit == Unit::FSqrt || unit == Unit::VFDiv || unit == Unit::VFSqrt
              ? floatDividerResource
              : discardRegister;
@@ -98,43 +106,64 @@ StateId StateTable::intern(const PipelineState &state) {
   return entry->second;
 }
 
+uint32_t vectorTypeOf(const PipelineState &state) {
+  return !state.empty() && state.back().first == vectorTypeEntry ? state.back().second : 0;
+}
+
 RunTiming timeRun(std::span<const Instruction> instructions, const PipelineState &start, const LatencyTable &latency,
-                  std::vector<IssueTime> &issueTimes, VectorShape shape) {
+                  std::vector<IssueTime> &issueTimes) {
   std::array<uint64_t, numResources> ready{};
   uint64_t next = 0, allReady = 0;
   for (auto [resource, cycles] : start) {
+    if (resource == vectorTypeEntry)
+      continue;
     ready[resource] = cycles;
     allReady = std::max<uint64_t>(allReady, cycles);
   }
+  uint32_t packed = vectorTypeOf(start);
+  VectorType type = VectorType::unpack(packed, static_cast<unsigned>(latency.vectorBits / 8));
+  // Calls visit(register) for a group; groups beyond one register are vectors'.
+  auto forGroup = [](uint8_t first, uint8_t count, auto visit) {
+    unsigned end = first < firstVectorRegister ? first + 1u : std::min<unsigned>(first + count, numTimedRegisters);
+    for (unsigned r = first; r < end; ++r)
+      visit(r);
+  };
   for (const Instruction &instruction : instructions) {
     const OpcodeInfo &info = infoOf(instruction.opcode);
-    shape.follow(instruction);
-    uint64_t occupancy = occupancyOf(instruction, shape, latency);
-    uint64_t cycles = latency.of(instruction.opcode) + occupancy - 1;
+    VectorWork work;
+    if (info.format == Format::Vector && info.unit != Unit::VSet)
+      work = workOf(instruction, type);
+    Duration duration = durationOf(instruction, work, latency);
     uint8_t divider = dividerOf(info.unit), rd = instruction.rd;
-    uint64_t issue = std::max(next, ready[instruction.rs1]);
+    uint64_t issue = next;
+    auto waitFor = [&](unsigned r) { issue = std::max(issue, ready[r]); };
+    forGroup(instruction.rs1, work.readsFirst, waitFor);
     if (info.format != Format::CsrImm)
-      issue = std::max(issue, ready[instruction.rs2]);
-    issue = std::max(issue, ready[instruction.rs3]);
-    if (rd != discardRegister && ready[rd] > issue + cycles)
-      issue = ready[rd] - cycles;
+      forGroup(instruction.rs2, work.readsSecond, waitFor);
+    forGroup(instruction.rs3, work.readsThird, waitFor);
+    if (rd != discardRegister)
+      forGroup(rd, work.writes, [&](unsigned r) {
+        if (ready[r] > issue + duration.latency)
+          issue = ready[r] - duration.latency;
+      });
     if (divider != discardRegister)
       issue = std::max(issue, ready[divider]);
     issueTimes.push_back(
         {static_cast<uint32_t>(issue), static_cast<uint32_t>(allReady > issue ? allReady - issue : 0)});
+    uint64_t done = issue + duration.latency;
     if (rd != discardRegister)
-      ready[rd] = issue + cycles;
+      forGroup(rd, work.writes, [&](unsigned r) { ready[r] = done; });
     if (divider != discardRegister)
-      ready[divider] = issue + cycles;
+      ready[divider] = done;
     if (rd != discardRegister || divider != discardRegister)
-      allReady = std::max(allReady, issue + cycles);
-    next = issue + occupancy;
+      allReady = std::max(allReady, done);
+    next = issue + duration.occupancy;
   }
   RunTiming out;
   out.fallThroughCycles = static_cast<uint32_t>(next);
   out.takenCycles = out.fallThroughCycles + latency.branchTakenCycles;
-  out.fallThroughState = stateAt(ready, out.fallThroughCycles);
-  out.takenState = stateAt(ready, out.takenCycles);
+  out.fallThroughState = stateAt(ready, out.fallThroughCycles, packed);
+  out.takenState = stateAt(ready, out.takenCycles, packed);
   return out;
 }
 

@@ -27,6 +27,8 @@ namespace nearbank::sim {
 /// Registers plus the two dividers, the resources that an instruction may wait for.
 inline constexpr uint8_t intDividerResource = numTimedRegisters, floatDividerResource = numTimedRegisters + 1;
 inline constexpr size_t numResources = numTimedRegisters + 2;
+/// Entry of a PipelineState that holds VectorType::packed() instead of cycles.
+inline constexpr uint8_t vectorTypeEntry = numResources;
 
 /// Cycles per unit.
 struct LatencyTable {
@@ -37,7 +39,8 @@ struct LatencyTable {
   uint32_t of(Opcode opcode) const { return cycles[static_cast<size_t>(infoOf(opcode).unit)]; }
 };
 
-/// Results in flight when an instruction may issue next: (resource, cycles until ready), sorted by resource.
+/// Results in flight when an instruction may issue next: (resource, cycles until ready), sorted by resource; at the end
+/// the vector type and length, once set.
 using PipelineState = std::vector<std::pair<uint8_t, uint32_t>>;
 /// Index of an interned PipelineState; 0 is the empty pipeline.
 using StateId = uint32_t;
@@ -65,11 +68,13 @@ struct RunTiming {
   PipelineState fallThroughState, takenState;
 };
 
-/// Computes issue times of `instructions`; the last one is the only one that may branch. A vector instruction keeps the
-/// issue stage for as many cycles as its register group needs to pass the datapath, or its elements to be accessed one
-/// by one; there is no chaining.
-/// @param shape vector type before the first of them
+/// The vector type and length in a state; 0 when none is set.
+uint32_t vectorTypeOf(const PipelineState &state);
+
+/// Computes issue times of `instructions`; the last one is the only one that may branch or set the vector type (a state
+/// after it still has the old one). A vector instruction keeps the issue stage for as many cycles as its elements need
+/// to pass the datapath, or to be accessed one by one; there is no chaining.
 RunTiming timeRun(std::span<const Instruction> instructions, const PipelineState &start, const LatencyTable &latency,
-                  std::vector<IssueTime> &issueTimes, VectorShape shape = {});
+                  std::vector<IssueTime> &issueTimes);
 
 } // namespace nearbank::sim

@@ -63,8 +63,8 @@ InstructionClass classOf(Unit unit) {
 }
 
 bool endsBlock(Opcode opcode) {
-  return infoOf(opcode).unit == Unit::Branch || opcode == Opcode::Illegal || opcode == Opcode::Ecall ||
-         opcode == Opcode::Ebreak;
+  return infoOf(opcode).unit == Unit::Branch || opcode == Opcode::VSet || opcode == Opcode::Illegal ||
+         opcode == Opcode::Ecall || opcode == Opcode::Ebreak;
 }
 
 /// Whether the host's rounding mode must be set around an instruction with a static one. Conversions to integers and to
@@ -123,13 +123,31 @@ TimedBlock *Translation::enter(Block &block, StateId state) {
   return entry;
 }
 
-TimedBlock *Translation::resume(Block &block, unsigned index) {
+TimedBlock *Translation::resume(Block &block, unsigned index, uint32_t vectorType) {
   if (index == 0)
-    return enter(block, 0);
-  TimedBlock *&entry = block.resumed[index];
-  if (entry == nullptr)
-    entry = makeTimed(block, index, 0);
-  return entry;
+    return enter(block, emptyState(vectorType));
+  TimedBlock *&first = block.resumed[index];
+  for (TimedBlock *entry = first; entry != nullptr; entry = entry->nextResumed)
+    if (entry->vectorType == vectorType)
+      return entry;
+  TimedBlock *entry = makeTimed(block, index, emptyState(vectorType));
+  entry->nextResumed = first;
+  return first = entry;
+}
+
+TimedBlock *Translation::enterAfterVset(TimedBlock &before, uint32_t vectorType) {
+  for (TimedBlock *next : before.afterVset)
+    if (next->vectorType == vectorType)
+      return next;
+  PipelineState state = states_[before.edges[0].state];
+  if (vectorTypeOf(state) != 0)
+    state.pop_back();
+  if (vectorType != 0)
+    state.emplace_back(vectorTypeEntry, vectorType);
+  TimedBlock *next = enter(before.block->endPc, states_.intern(state));
+  if (next != nullptr)
+    before.afterVset.push_back(next);
+  return next;
 }
 
 TimedBlock *Translation::makeTimed(Block &block, unsigned start, StateId state) {
@@ -140,11 +158,9 @@ TimedBlock *Translation::makeTimed(Block &block, unsigned start, StateId state) 
   timed.state = state;
   timed.issueTimes.resize(start);
   timed.issueTimes.reserve(block.instructions.size());
-  VectorShape shape;
-  for (const Instruction &before : std::span(block.instructions).first(start))
-    shape.follow(before);
-  RunTiming timing = timeRun(std::span(block.instructions).subspan(start), PipelineState(states_[state]), latency_,
-                             timed.issueTimes, shape);
+  timed.vectorType = vectorTypeOf(states_[state]);
+  RunTiming timing =
+      timeRun(std::span(block.instructions).subspan(start), PipelineState(states_[state]), latency_, timed.issueTimes);
   // A run resumed behind the last instruction is empty: its branch has not been executed, it never resumes there.
   timed.edges[0] = {nullptr, timing.fallThroughCycles, states_.intern(timing.fallThroughState)};
   timed.edges[1] = {nullptr, timing.takenCycles, states_.intern(timing.takenState)};
@@ -227,7 +243,8 @@ void Translation::lower(Block &block, const Instruction &instruction, uint64_t p
 uint32_t Translation::drainOf(StateId state) const {
   uint32_t drain = 0;
   for (auto [resource, cycles] : states_[state])
-    drain = std::max(drain, cycles);
+    if (resource != vectorTypeEntry)
+      drain = std::max(drain, cycles);
   return drain;
 }
 

@@ -4,7 +4,7 @@
 // A block starts at a jump target and ends after its first jump, branch or trap. Blocks are made when first reached. A
 // TimedBlock is a block entered with a given pipeline state (or resumed in its middle after a miss); its edges lead to
 // the timed blocks that follow, so that timing costs one addition per executed block. One Translation belongs to one
-// simulating thread.
+// simulating thread. Vector type and length are part of the pipeline state, so blocks end at vset* as well.
 #pragma once
 
 #include "sim/core/CoreTiming.h"
@@ -45,7 +45,8 @@ struct Block {
   std::array<uint16_t, numInstructionClasses> classCounts{};
   uint32_t memoryAccesses = 0;
   std::vector<TimedBlock *> entries; ///< Entered at its start, by pipeline state.
-  std::vector<TimedBlock *> resumed; ///< Entered at instruction i with an empty pipeline; null until needed.
+  /// Entered at instruction i with an empty pipeline, by vector type and linked by nextResumed; null until needed.
+  std::vector<TimedBlock *> resumed;
 };
 
 struct BlockEdge {
@@ -61,7 +62,10 @@ struct TimedBlock {
   uint64_t executions = 0; ///< Counted when entered at the block's start.
   uint32_t blockId = 0;
   StateId state = 0;
-  std::vector<IssueTime> issueTimes; ///< By instruction index; those before the first are meaningless.
+  uint32_t vectorType = 0; ///< VectorType::packed() in it.
+  TimedBlock *nextResumed = nullptr;
+  std::vector<TimedBlock *> afterVset; ///< Where it went when it ended at a vset*, by what that set.
+  std::vector<IssueTime> issueTimes;   ///< By instruction index; those before the first are meaningless.
 };
 
 /// Executable bytes of a program.
@@ -79,7 +83,14 @@ public:
   TimedBlock *enter(uint64_t pc, StateId state);
   TimedBlock *enter(Block &block, StateId state);
   /// `block` resumed at instruction `index` (up to its size, meaning at its end) with an empty pipeline.
-  TimedBlock *resume(Block &block, unsigned index);
+  /// @param vectorType VectorType::packed()
+  TimedBlock *resume(Block &block, unsigned index, uint32_t vectorType);
+  /// What follows `before`, which has set the vector type; null when there is no text.
+  TimedBlock *enterAfterVset(TimedBlock &before, uint32_t vectorType);
+  /// The empty pipeline with a vector type.
+  StateId emptyState(uint32_t vectorType) {
+    return vectorType == 0 ? 0 : states_.intern({{vectorTypeEntry, vectorType}});
+  }
 
   /// Cycles until every result in flight in `state` is complete.
   uint32_t drainOf(StateId state) const;

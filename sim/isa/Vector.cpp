@@ -3,8 +3,6 @@
 #include "sim/isa/Vector.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
 namespace nearbank::sim {
 namespace {
@@ -148,9 +146,8 @@ Instruction decodeVector(uint32_t w) {
   return out;
 }
 
-uint64_t VectorState::set(uint64_t newType, uint64_t avl) {
-  VectorState type;
-  type.registerBytes = registerBytes;
+uint64_t VectorType::set(uint64_t newType, uint64_t avl) {
+  VectorType type{registerBytes};
   type.vtype = newType;
   uint64_t limit = type.maxElements(type.sewLog2(), type.lmulLog2());
   bool isLegal = registerBytes != 0 && (newType >> 8) == 0 && (newType & 7) != 4 && type.sewLog2() <= 3 && limit > 0;
@@ -162,35 +159,64 @@ uint64_t VectorState::set(uint64_t newType, uint64_t avl) {
   return vl = std::min(avl, limit);
 }
 
-void VectorShape::follow(const Instruction &instruction) {
-  auto word = static_cast<uint32_t>(instruction.imm);
-  if (instruction.opcode != Opcode::VSet || word >> 30 == 2) // the type of vsetvl is in a register
-    return;
-  VectorState type;
-  type.vtype = word >> 20 & 0x7ff;
-  elementBytes = int64_t{1} << type.sewLog2();
-  registers = std::ldexp(1.0, type.lmulLog2());
-}
-
-int64_t VectorShape::elements(int64_t vectorBits) const {
-  auto count = static_cast<int64_t>(registers * static_cast<double>(vectorBits) / 8) / elementBytes;
-  return std::max<int64_t>(1, count);
-}
-
-int64_t VectorShape::pieces(int64_t vectorBits, int64_t datapathBits) const {
-  double bits = registers * static_cast<double>(vectorBits);
-  return std::max<int64_t>(
-      1, static_cast<int64_t>(std::ceil(bits / static_cast<double>(std::max<int64_t>(1, datapathBits)))));
-}
-
-int64_t VectorShape::folds(int64_t vectorBits) const {
-  return std::max<int64_t>(1, static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(elements(vectorBits)) - 1)));
-}
-
-bool isElementwise(const Instruction &memory) {
-  auto word = static_cast<uint32_t>(memory.imm);
-  bool isUnit = field(word, 26, 2) == 0, isWhole = field(word, 20, 5) == 8;
-  return !isUnit || (field(word, 29, 3) != 0 && !isWhole);
+VectorWork workOf(const Instruction &instruction, const VectorType &type) {
+  VectorWork work;
+  auto w = static_cast<uint32_t>(instruction.imm);
+  auto vlenb = static_cast<int64_t>(type.registerBytes);
+  uint32_t funct6 = field(w, 26, 6), category = field(w, 12, 3), vs1 = field(w, 15, 5);
+  // Registers of a group whose elements are 2^shift times as wide as SEW.
+  auto groupOf = [&](int shift) {
+    int lmul = type.lmulLog2() + shift;
+    return static_cast<uint8_t>(lmul > 0 ? 1 << std::min(lmul, 3) : 1);
+  };
+  auto elements = static_cast<int64_t>(type.vl);
+  int sew = static_cast<int>(type.sewLog2());
+  Unit unit = infoOf(instruction.opcode).unit;
+  if (unit == Unit::VLoad || unit == Unit::VStore) {
+    uint32_t mop = field(w, 26, 2), lumop = field(w, 20, 5), fields = field(w, 29, 3) + 1;
+    int width = widthLog2(category);
+    if (mop == 0 && lumop == 8) { // whole registers
+      work.elements = work.bytes = vlenb * fields;
+      work.writes = work.readsThird = static_cast<uint8_t>(fields);
+      return work;
+    }
+    if (mop == 0 && lumop == 0x0b) { // mask
+      work.elements = work.bytes = (elements + 7) / 8;
+      return work;
+    }
+    bool isIndexed = mop == 1 || mop == 3;
+    int data = isIndexed ? sew : width;
+    work.elements = elements * fields;
+    work.bytes = work.elements << data;
+    work.isElementwise = mop != 0 || fields > 1;
+    work.writes = work.readsThird = static_cast<uint8_t>(fields * groupOf(data - sew));
+    if (isIndexed)
+      work.readsSecond = groupOf(width - sew);
+    return work;
+  }
+  if (category == 3 && funct6 == 0x27) { // whole registers
+    work.writes = work.readsSecond = static_cast<uint8_t>(vs1 + 1);
+    work.elements = work.bytes = vlenb * (vs1 + 1);
+    return work;
+  }
+  bool isFloat = category == 1 || category == 5, isMultiply = category == 2 || category == 6;
+  bool isConversion = isFloat && funct6 == 0x12, isReduction = unit == Unit::VReduce;
+  bool isNarrowing = isConversion ? vs1 >= 16 : !isFloat && !isMultiply && (funct6 == 0x2c || funct6 == 0x2d);
+  bool isWidening = !isReduction && (isConversion ? vs1 >= 8 && vs1 < 16 : (isFloat || isMultiply) && funct6 >= 0x30);
+  // vwadd.w and its kin take a first source that is wide already.
+  bool isWideFirst = isWidening && !isConversion && funct6 >= 0x34 && funct6 <= 0x37;
+  bool givesMask = !isMultiply && funct6 >= 0x18 && funct6 <= 0x1f;
+  bool isOfMasks = isMultiply && (funct6 == 0x14 || (funct6 >= 0x18 && funct6 <= 0x1f));
+  work.elements = elements;
+  work.bytes = elements << (sew + (isNarrowing || isWidening ? 1 : 0));
+  work.isOrdered = isReduction && isFloat && (funct6 == 0x03 || funct6 == 0x33);
+  if (isOfMasks && funct6 != 0x14)
+    work.bytes = (elements + 7) / 8;
+  work.readsFirst = isReduction || isOfMasks ? 1 : groupOf(0);
+  work.readsSecond = isOfMasks ? 1 : groupOf(isNarrowing || isWideFirst ? 1 : 0);
+  work.writes = isReduction || givesMask || (isOfMasks && vs1 < 16) ? 1 : groupOf(isWidening ? 1 : 0);
+  work.readsThird = instruction.rs3 == instruction.rd ? work.writes : 1;
+  return work;
 }
 
 uint64_t setVector(VectorState &state, uint32_t w, uint64_t rs1Value, uint64_t rs2Value) {

@@ -16,10 +16,9 @@ namespace nearbank::sim {
 
 inline constexpr unsigned maxVectorBytes = 64;
 
-/// Registers, and what vsetvl has set.
-struct VectorState {
-  alignas(64) uint8_t registers[32 * maxVectorBytes] = {}; ///< Register v begins at v * registerBytes.
-  unsigned registerBytes = 0;                              ///< VLENB; 0 when there is no vector unit.
+/// What vsetvl has set.
+struct VectorType {
+  unsigned registerBytes = 0; ///< VLENB; 0 when there is no vector unit.
   uint64_t vl = 0;
   uint64_t vtype = uint64_t{1} << 63; ///< With the bit vill, before the first vsetvl.
 
@@ -34,6 +33,24 @@ struct VectorState {
     uint64_t bytes = lmul >= 0 ? uint64_t{registerBytes} << lmul : uint64_t{registerBytes} >> -lmul;
     return bytes >> log2Bytes;
   }
+  /// vl and vtype in one word; 0 before the first vsetvl, or with vill.
+  uint32_t packed() const {
+    return isSet() ? uint32_t{1} << 31 | static_cast<uint32_t>(vl) << 8 | static_cast<uint32_t>(vtype & 0xff) : 0;
+  }
+  static VectorType unpack(uint32_t packed, unsigned registerBytes) {
+    VectorType type{registerBytes};
+    if (packed != 0)
+      type.vl = packed >> 8 & 0x7fffff, type.vtype = packed & 0xff;
+    return type;
+  }
+  /// vsetvl: sets the type and the length for `avl` elements; returns the new length. An unsupported type sets vill.
+  uint64_t set(uint64_t newType, uint64_t avl);
+};
+
+/// Registers, and their type.
+struct VectorState : VectorType {
+  alignas(64) uint8_t registers[32 * maxVectorBytes] = {}; ///< Register v begins at v * registerBytes.
+
   uint8_t *at(unsigned number) { return registers + size_t{number} * registerBytes; }
   bool maskBit(uint64_t i) const { return (registers[i / 8] >> (i % 8) & 1) != 0; }
 
@@ -43,30 +60,21 @@ struct VectorState {
     vl = 0;
     vtype = uint64_t{1} << 63;
   }
-  /// vsetvl: sets the type and the length for `avl` elements; returns the new length. An unsupported type sets vill.
-  uint64_t set(uint64_t newType, uint64_t avl);
 };
 
 /// Decodes OP-V and the vector encodings of LOAD-FP and STORE-FP; `decode` calls it. Instruction::imm is the word.
 Instruction decodeVector(uint32_t word);
 
-/// What timing knows of the vector type without running the code: that of the last vsetvli or vsetivli before an
-/// instruction in its block; else SEW 32 and LMUL 1. Lengths below the maximum cost what the maximum costs.
-struct VectorShape {
-  int64_t elementBytes = 4;
-  double registers = 1; ///< LMUL.
-
-  /// Takes in an instruction of the block.
-  void follow(const Instruction &instruction);
-  /// Elements of a register group, at least 1.
-  int64_t elements(int64_t vectorBits) const;
-  /// Passes of a register group through a datapath, at least 1.
-  int64_t pieces(int64_t vectorBits, int64_t datapathBits) const;
-  /// Halvings until one element of a group is left, at least 1.
-  int64_t folds(int64_t vectorBits) const;
+/// What an instruction moves under a type and length, for timing.
+struct VectorWork {
+  int64_t elements = 0;
+  int64_t bytes = 0;          ///< Of its widest register group.
+  bool isElementwise = false; ///< A load or store that goes element by element: strided, indexed, or of segments.
+  bool isOrdered = false;     ///< A reduction that adds one element after the other.
+  /// Registers of its groups; at least 1.
+  uint8_t writes = 1, readsFirst = 1, readsSecond = 1, readsThird = 1;
 };
-/// Whether a load or store goes element by element: strided, indexed, or of segments.
-bool isElementwise(const Instruction &memory);
+VectorWork workOf(const Instruction &instruction, const VectorType &type);
 
 /// Executes vsetvli, vsetivli or vsetvl. @return the new length
 uint64_t setVector(VectorState &state, uint32_t word, uint64_t rs1, uint64_t rs2);

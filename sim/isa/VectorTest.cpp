@@ -204,22 +204,55 @@ TEST_F(VectorTest, Conversions) {
   EXPECT_EQ(std::memcmp(state_.at(8), halves, sizeof halves), 0);
 }
 
+TEST_F(VectorTest, RoundsToOdd) {
+  ASSERT_EQ(state_.set(0xd0, 4), 4u); // e32, m1: from e64
+  const double wide[4] = {1.0, 1.0 + 0x1p-40, -1e300, 0x1p-160};
+  std::memcpy(state_.at(10), wide, sizeof wide);
+  ASSERT_TRUE(run(0x4aaa9457)); // vfncvt.rod.f.f.w v8, v10
+  EXPECT_EQ(at<float>(8)[0], 1.0F);
+  EXPECT_EQ(at<float>(8)[1], 1.0F + 0x1p-23F);
+  EXPECT_EQ(at<float>(8)[2], -0x1.fffffep127F);
+  EXPECT_EQ(at<float>(8)[3], 0x1p-149F);
+}
+
 TEST(VectorDecodeTest, RejectsWhatIsNotThere) {
   EXPECT_EQ(decode(0x82950457).opcode, Opcode::Illegal); // vsaddu.vv v8, v9, v10
   EXPECT_EQ(decode(0x03056407).opcode, Opcode::Illegal); // vle32ff.v v8, (a0)
   EXPECT_EQ(decode(0x02056407).rd, firstVectorRegister + 8);
 }
 
-TEST(VectorShapeTest, FollowsTheTypeOfTheBlock) {
-  VectorShape shape;
-  EXPECT_EQ(shape.elements(256), 8);
-  shape.follow(decode(0xccf27057)); // e16, mf2
-  EXPECT_EQ(shape.elements(256), 8);
-  EXPECT_EQ(shape.pieces(256, 256), 1);
-  shape.registers = 4;
-  EXPECT_EQ(shape.pieces(256, 128), 8);
-  EXPECT_EQ(shape.folds(256), 6);
-  EXPECT_FALSE(isElementwise(decode(0x02056407))); // vle32.v v8, (a0)
+VectorWork workWith(uint32_t word, uint64_t vtype, uint64_t vl) {
+  VectorType type{32};
+  EXPECT_EQ(type.set(vtype, vl), vl);
+  EXPECT_EQ(VectorType::unpack(type.packed(), 32).packed(), type.packed());
+  return workOf(decode(word), type);
+}
+
+TEST(VectorWorkTest, CountsElementsBytesAndRegisters) {
+  constexpr uint64_t e32m1 = 0xd0, e32m4 = 0xd2, e16mf2 = 0xcf, e32m2 = 0xd1;
+  VectorWork add = workWith(0x02950457, e32m4, 27); // vadd.vv v8, v9, v10
+  EXPECT_EQ(add.bytes, 27 * 4);
+  EXPECT_EQ(add.writes, 4);
+  EXPECT_EQ(add.readsSecond, 4);
+  VectorWork multiply = workWith(0xeea5a457, e16mf2, 4); // vwmul.vv v8, v10, v11
+  EXPECT_EQ(multiply.bytes, 4 * 4);
+  EXPECT_EQ(multiply.writes, 1);
+  VectorWork narrow = workWith(0xb2a23457, e32m2, 16); // vnsrl.wi v8, v10, 4
+  EXPECT_EQ(narrow.bytes, 16 * 8);
+  EXPECT_EQ(narrow.writes, 2);
+  EXPECT_EQ(narrow.readsSecond, 4);
+  VectorWork compare = workWith(0x6e950057, e32m4, 32); // vmslt.vv v0, v9, v10
+  EXPECT_EQ(compare.writes, 1);
+  EXPECT_EQ(compare.readsSecond, 4);
+  VectorWork load = workWith(0x02056407, e32m1, 5); // vle32.v v8, (a0)
+  EXPECT_EQ(load.bytes, 20);
+  EXPECT_FALSE(load.isElementwise);
+  VectorWork segments = workWith(0x22056407, e32m2, 9); // vlseg2e32.v v8, (a0)
+  EXPECT_EQ(segments.elements, 18);
+  EXPECT_EQ(segments.writes, 4);
+  EXPECT_TRUE(segments.isElementwise);
+  EXPECT_TRUE(workWith(0x0e951457, e32m1, 8).isOrdered);  // vfredosum.vs v8, v9, v10
+  EXPECT_FALSE(workWith(0x06951457, e32m1, 8).isOrdered); // vfredusum.vs v8, v9, v10
 }
 
 } // namespace

@@ -86,7 +86,13 @@ HostMachine::Impl::Impl(const MachineConfig &machine, Start startState)
   auto numCores = static_cast<size_t>(config.core.count);
   // The functional cores' own caches time nothing.
   CacheConfig least{.sizeBytes = 64, .ways = 1, .lineBytes = 64, .hitCycles = 1};
-  CoreParameters parameters{least, least, std::nullopt, config.dram, config.core.vectorBits};
+  CoreParameters parameters{least,
+                            least,
+                            std::nullopt,
+                            config.dram,
+                            config.core.vectorBits,
+                            config.core.vectorLanesBits,
+                            config.core.vectorElementsPerCycle};
   for (size_t i = 0; i < numCores; ++i)
     functional.push_back(std::make_unique<TracingCore>(parameters));
   cores.resize(numCores);
@@ -259,6 +265,8 @@ NmcLaunchStats HostMachine::Impl::report(LoadedKernel &kernel) const {
   int64_t end = 0;
   for (size_t id : activeIds) {
     const OutOfOrderStats &s = cores[id]->stats();
+    stats.l1dAccesses += functional[id]->splitAccesses;
+    stats.vectorLanes += functional[id]->vectorLanes;
     end = std::max(end, cores[id]->endCycle());
     stats.l1dMisses += s.l1dMisses;
     stats.l1iMisses += s.l1iMisses;

@@ -102,7 +102,13 @@ NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads)
                      .fix = "mend the machine file"});
   DramTiming checkDram(config.dram, config.l1d.lineBytes);
   weave.emplace(config);
-  CoreParameters parameters{config.l1i, config.l1d, config.l2, config.dram, config.core.vectorBits};
+  CoreParameters parameters{config.l1i,
+                            config.l1d,
+                            config.l2,
+                            config.dram,
+                            config.core.vectorBits,
+                            config.core.vectorLanesBits,
+                            config.core.vectorElementsPerCycle};
   for (int64_t i = 0; i < config.core.count; ++i)
     cores.push_back(std::make_unique<Core>(parameters));
   size_t threads = simulatingThreads > 0 ? static_cast<size_t>(simulatingThreads)
@@ -248,6 +254,7 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
     translation->collectCounts(stats);
   for (size_t i = 0; i < active.size(); ++i) {
     stats.l1dAccesses += active[i]->splitAccesses;
+    stats.vectorLanes += active[i]->vectorLanes;
     stats.l1dMisses += active[i]->l1dMisses;
     stats.l1iMisses += active[i]->l1iMisses;
     stats.writebacks += active[i]->writebacks;

@@ -62,6 +62,7 @@ struct NmcLaunchStats {
   uint64_t dramReads = 0, dramWrites = 0; ///< Lines.
   uint64_t dramBytes = 0;
   uint64_t l2Accesses = 0, l2Misses = 0, l3Accesses = 0, l3Misses = 0; ///< Lines asked for, prefetches included.
+  uint64_t vectorLanes = 0;    ///< 64-bit lanes that vector arithmetic filled, over all cores.
   uint64_t dirtiedLines = 0;   ///< Hosts: first-level lines that stores touched.
   uint64_t mispredictions = 0; ///< Hosts only.
   uint64_t rowHits = 0, rowMisses = 0, rowConflicts = 0;

@@ -144,6 +144,21 @@ Instruction decode(uint32_t word, uint32_t index) {
   return out;
 }
 
+// add x0, x0, x5 (ntl.all): dpu-upmem-dpurte-clang puts it before accesses through pointers to MRAM.
+constexpr uint32_t MramHint = 0x00500033;
+
+void markMram(Instruction &hint, Instruction &access) {
+  if (access.op < Op::Lb || access.op > Op::Sw)
+    return;
+  hint.op = Op::Nop;
+  hint.slots = 0;
+  constexpr int distance = static_cast<int>(Op::MramLb) - static_cast<int>(Op::Lb);
+  access.op = static_cast<Op>(static_cast<int>(access.op) + distance);
+  access.kind = SlotKind::Dma;
+  // The compiler turns it into a transfer of the double word around it: address, transfer, access in WRAM.
+  access.slots = 4;
+}
+
 } // namespace
 
 std::vector<Instruction> decodeText(std::span<const uint32_t> words) {
@@ -151,6 +166,9 @@ std::vector<Instruction> decodeText(std::span<const uint32_t> words) {
   code.reserve(words.size());
   for (uint32_t index = 0; index < words.size(); ++index)
     code.push_back(decode(words[index], index));
+  for (uint32_t index = 0; index + 1 < words.size(); ++index)
+    if (words[index] == MramHint)
+      markMram(code[index], code[index + 1]);
   return code;
 }
 

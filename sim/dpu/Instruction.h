@@ -10,6 +10,7 @@ enum class Op : uint8_t {
   // clang-format off
   Li, Jal, Jalr, Beq, Bne, Blt, Bge, Bltu, Bgeu,
   Lb, Lh, Lw, Lbu, Lhu, Sb, Sh, Sw,
+  MramLb, MramLh, MramLw, MramLbu, MramLhu, MramSb, MramSh, MramSw, // In the order of those before.
   Addi, AddSp, Slti, Sltiu, Xori, Ori, Andi, Slli, Srli, Srai,
   Add, Sub, Sll, Slt, Sltu, Xor, Srl, Sra, Or, And,
   Mul, Mulh, Mulhsu, Mulhu, Div, Divu, Rem, Remu,

@@ -9,7 +9,7 @@ namespace {
 
 bool isBranch(Op op) { return op >= Op::Beq && op <= Op::Bgeu; }
 bool isLoad(Op op) { return op >= Op::Lb && op <= Op::Lhu; }
-bool isStore(Op op) { return op >= Op::Sb && op <= Op::Sw; }
+bool isStore(Op op) { return (op >= Op::Sb && op <= Op::Sw) || (op >= Op::MramSb && op <= Op::MramSw); }
 bool isRegisterRegister(Op op) { return op >= Op::Add && op <= Op::Remu; }
 bool isAlu(Op op) { return op >= Op::Addi && op <= Op::And; }
 

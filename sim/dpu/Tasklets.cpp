@@ -63,26 +63,45 @@ bool Tasklets::callRoutine(uint32_t id, Tasklet &tasklet) {
   return true;
 }
 
+// WRAM decodes the low bits of addresses only: the first 64 KB of MRAM's addresses fall on WRAM.
 bool Tasklets::slowAccess(uint32_t id, uint32_t address, void *data, uint32_t size, bool isRead, Effect &effect) {
-  if (address >= MramBase && address - MramBase <= Mram::Bytes - size && address % size == 0) {
-    // The compiler turns an access to an MRAM variable into a transfer of the double word around it.
-    effect.kind = Effect::Dma;
-    effect.isRead = true;
-    effect.writesBack = !isRead;
-    effect.bytes = 8;
-    effect.extraSlots = 3;
-    stats.dmaReads += 1, stats.dmaReadBytes += 8;
-    if (isRead) {
-      dpu.mram.read(address - MramBase, data, size);
-    } else {
-      dpu.mram.write(address - MramBase, data, size);
-      stats.dmaWrites += 1, stats.dmaWriteBytes += 8;
-    }
+  uint32_t low = address - MramBase;
+  if (address >= MramBase && low <= WramBytes - size && address % size == 0) {
+    std::memcpy(isRead ? data : wram + low, isRead ? wram + low : data, size);
     return true;
   }
-  fail(id, address % size ? "unaligned access to WRAM" : "access out of WRAM and MRAM", address);
+  fail(id, address % size ? "unaligned access to WRAM" : "access out of WRAM", address);
   effect.kind = Effect::Faulted;
   return false;
+}
+
+void Tasklets::mramAccess(uint32_t id, Tasklet &tasklet, const Instruction &in, Effect &effect) {
+  uint32_t *x = tasklet.registers;
+  uint32_t address = x[in.rs1] + static_cast<uint32_t>(in.imm), offset = address & (Mram::Bytes - 1);
+  bool isByte = in.op == Op::MramLb || in.op == Op::MramLbu || in.op == Op::MramSb;
+  uint32_t size = isByte ? 1 : in.op == Op::MramLw || in.op == Op::MramSw ? 4 : 2;
+  if (address % size) {
+    fail(id, "unaligned access to MRAM", address);
+    effect.kind = Effect::Faulted;
+    return;
+  }
+  effect.kind = Effect::Dma;
+  effect.isRead = true;
+  effect.writesBack = in.op >= Op::MramSb;
+  effect.bytes = 8;
+  ++stats.dmaReads, stats.dmaReadBytes += 8;
+  if (effect.writesBack) {
+    dpu.mram.write(offset, &x[in.rs2], size);
+    ++stats.dmaWrites, stats.dmaWriteBytes += 8;
+    return;
+  }
+  uint32_t value = 0;
+  dpu.mram.read(offset, &value, size);
+  if (in.op == Op::MramLb)
+    value = static_cast<uint32_t>(static_cast<int32_t>(static_cast<int8_t>(value)));
+  if (in.op == Op::MramLh)
+    value = static_cast<uint32_t>(static_cast<int32_t>(static_cast<int16_t>(value)));
+  x[in.rd] = value;
 }
 
 // Both addresses lose their low bits and the length field wraps, as on the DPU: 0 bytes are 2048.

@@ -51,6 +51,7 @@ private:
   template <typename T> bool load(uint32_t id, uint32_t address, T &value, Effect &effect);
   template <typename T> void store(uint32_t id, uint32_t address, T value, Effect &effect);
   bool slowAccess(uint32_t id, uint32_t address, void *data, uint32_t size, bool isRead, Effect &effect);
+  void mramAccess(uint32_t id, Tasklet &tasklet, const Instruction &in, Effect &effect);
   void dma(Tasklet &tasklet, const Instruction &in, Effect &effect);
   void control(uint32_t id, Tasklet &tasklet, const Instruction &in, Effect &effect);
   static uint32_t multiplyBytes(unsigned variant, uint32_t a, uint32_t b);
@@ -255,6 +256,16 @@ inline __attribute__((always_inline)) void Tasklets::execute(uint32_t id, Taskle
     x[in.rd] = multiplyBytes(immediate, a, b);
     break;
   case Op::Nop:
+    break;
+  case Op::MramLb:
+  case Op::MramLh:
+  case Op::MramLw:
+  case Op::MramLbu:
+  case Op::MramLhu:
+  case Op::MramSb:
+  case Op::MramSh:
+  case Op::MramSw:
+    mramAccess(id, tasklet, in, effect);
     break;
   case Op::DmaLoad:
   case Op::DmaStore:

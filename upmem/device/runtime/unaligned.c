@@ -72,3 +72,32 @@ void mram_update_byte_atomic(__mram_ptr void *dest, void (*update_func)(uint8_t 
 
 void mram_write_int_atomic(__mram_ptr void *dest, int value) { writePart((uint8_t *)&value, (uint32_t)dest, 4); }
 void mram_write_byte_atomic(__mram_ptr void *dest, uint8_t value) { writePart(&value, (uint32_t)dest, 1); }
+
+// What dpu-upmem-dpurte-clang calls for copies of whole structures; the last argument is the compiler's "volatile".
+void __nb_copy_from_mram(void *to, const __mram_ptr void *from, size_t size, int isVolatile) {
+  __dma_aligned uint8_t buffer[72];
+  (void)isVolatile;
+  for (size_t done = 0; done < size; done += 64) {
+    size_t part = size - done < 64 ? size - done : 64;
+    memcpy((uint8_t *)to + done, mram_read_unaligned((const __mram_ptr uint8_t *)from + done, buffer, part), part);
+  }
+}
+void __nb_copy_to_mram(__mram_ptr void *to, const void *from, size_t size, int isVolatile) {
+  (void)isVolatile;
+  mram_write_unaligned(from, to, size);
+}
+void __nb_copy_in_mram(__mram_ptr void *to, const __mram_ptr void *from, size_t size, int isVolatile) {
+  __dma_aligned uint8_t buffer[64];
+  for (size_t done = 0; done < size; done += 64) {
+    size_t part = size - done < 64 ? size - done : 64;
+    __nb_copy_from_mram(buffer, (const __mram_ptr uint8_t *)from + done, part, isVolatile);
+    mram_write_unaligned(buffer, (__mram_ptr uint8_t *)to + done, part);
+  }
+}
+void __nb_set_mram(__mram_ptr void *to, uint8_t value, size_t size, int isVolatile) {
+  __dma_aligned uint8_t buffer[64];
+  (void)isVolatile;
+  memset(buffer, value, sizeof buffer);
+  for (size_t done = 0; done < size; done += 64)
+    mram_write_unaligned(buffer, (__mram_ptr uint8_t *)to + done, size - done < 64 ? size - done : 64);
+}

@@ -261,17 +261,44 @@ NB_MODULE(_sgd, module) {
   module.def("evaluate", &evaluateJson);
   module.def("times", &timesJson);
 
+  module.def("kernel_variant", [](const std::string &settings, const RowSource &rows) {
+    return kernelVariant(settingsOf(settings), rows.isSparse(), rows.hasValues());
+  });
+
+  nb::class_<DpuSimulation>(module, "DpuSimulation")
+      .def_static("load", &DpuSimulation::load)
+      .def_prop_ro("clock_mhz", [](const DpuSimulation &simulation) { return simulation.machine.clockMHz; });
+
   nb::class_<Trainer>(module, "Trainer")
-      .def_static("make",
-                  [](const std::string &settings, std::shared_ptr<RowSource> rows, int rank, int numRanks) {
-                    return Trainer::make(settingsOf(settings), std::move(rows), rank, numRanks);
-                  })
+      .def_static(
+          "make",
+          [](const std::string &settings, std::shared_ptr<RowSource> rows, int rank, int numRanks,
+             std::shared_ptr<DpuSimulation> simulation) {
+            return Trainer::make(settingsOf(settings), std::move(rows), rank, numRanks, std::move(simulation));
+          },
+          nb::arg("settings"), nb::arg("rows"), nb::arg("rank") = 0, nb::arg("num_ranks") = 1,
+          nb::arg("simulation") = nb::none())
       .def("run_rounds",
            [](Trainer &trainer, int64_t count) {
              nb::gil_scoped_release release;
-             for (int64_t i = 0; i < count; ++i)
+             uint64_t cycles = 0;
+             for (int64_t i = 0; i < count; ++i) {
                trainer.runRound();
+               cycles += trainer.roundCycles();
+             }
+             return cycles;
            })
+      .def("sample_round",
+           [](const Trainer &trainer, const DpuSimulation &simulation, int64_t maxEntries) {
+             nb::gil_scoped_release release;
+             SampledRound sample = trainer.sampleRound(simulation, maxEntries);
+             return Json{{"cycles", sample.cycles},
+                         {"cyclesWithoutDma", sample.cyclesWithoutDma},
+                         {"simulatedSteps", sample.simulatedSteps},
+                         {"steps", sample.steps}}
+                 .dump();
+           })
+      .def_prop_ro("round_cycles", &Trainer::roundCycles)
       .def("compute_round", &Trainer::computeRound, nb::call_guard<nb::gil_scoped_release>())
       .def("partial_sums",
            [](const Trainer &trainer) {

@@ -20,8 +20,6 @@ constexpr int64_t kMaxEntries = 256;         // MAX_ENTRIES of train.c.
 constexpr int64_t kMaxFloatFeatures = 65536; // MAX_BLOCKS of 64.
 static_assert(sizeof(SgdArguments) % 8 == 0, "transfers go in units of 8 B");
 
-uint32_t roundUp(int64_t value) { return static_cast<uint32_t>((value + 7) / 8 * 8); }
-
 [[noreturn]] void refuse(const std::string &expected, const std::string &actual) {
   throw UserError({"NB0709", "the training kernel cannot take this job", "", expected, actual,
                    "compute with the twin: --simulate twin"});
@@ -39,33 +37,28 @@ std::string kernelVariant(const Settings &settings, bool isSparse, bool hasValue
                                                                 : "q31");
 }
 
-template <class T> T DeviceImage::get(uint32_t at) const {
-  T value;
-  std::memcpy(&value, heap_.data() + at, sizeof value);
-  return value;
-}
-
-template <class T> void DeviceImage::put(uint32_t at, T value) { std::memcpy(heap_.data() + at, &value, sizeof value); }
-
-DeviceImage::DeviceImage(const Settings &settings, int64_t features, bool isSparse, bool hasValues,
-                         int64_t maxRowEntries, int64_t numRows)
-    : settings_(settings), isSparse_(isSparse), hasValues_(hasValues),
-      sizes_(settings, features, isSparse, maxRowEntries, hasValues) {
-  if (isSparse && maxRowEntries > kMaxEntries)
-    refuse(fmt::format("sparse rows of at most {} entries", kMaxEntries), fmt::format("{}", maxRowEntries));
-  if (!isSparse && settings.arithmetic == Arithmetic::Float32 && features > kMaxFloatFeatures)
+DeviceImage::DeviceImage(const Settings &settings, const RowSource &source, int64_t numRows)
+    : loss_(settings.loss), arithmetic_(settings.arithmetic), isPimOpt_(settings.isPimOpt),
+      isSparse_(source.isSparse()), hasValues_(source.hasValues()),
+      sizes_(settings, source.numFeatures(), isSparse_, source.maxRowEntries(), hasValues_) {
+  int64_t features = source.numFeatures();
+  if (isSparse_ && source.maxRowEntries() > kMaxEntries)
+    refuse(fmt::format("sparse rows of at most {} entries", kMaxEntries), fmt::format("{}", source.maxRowEntries()));
+  bool isFloat = arithmetic_ == Arithmetic::Float32;
+  if (!isSparse_ && isFloat && features > kMaxFloatFeatures)
     refuse(fmt::format("float32 rows of at most {} features", kMaxFloatFeatures), fmt::format("{}", features));
+  if (!std::has_single_bit(uint64_t(settings.batch)) && !isFloat)
+    refuse("a batch that is a power of two", fmt::format("{}", settings.batch));
   SgdArguments &a = arguments_;
   a.features = static_cast<uint32_t>(features);
   a.numRows = static_cast<uint32_t>(numRows);
   a.batch = static_cast<uint32_t>(settings.batch);
   a.batchLog2 = static_cast<uint32_t>(std::bit_width(uint64_t(settings.batch)) - 1);
-  a.rowEntries = isSparse ? static_cast<uint32_t>(sizes_.rowBytes / (hasValues ? 8 : 4)) : 0;
-  bool isFloat = settings.arithmetic == Arithmetic::Float32;
-  a.shift = isFloat ? 0
-                    : static_cast<uint32_t>(settings.isPimOpt
-                                                ? settings.rateShift
-                                                : settings.rateShift + settings.weightExponent - settings.classShift);
+  a.rowEntries = isSparse_ ? static_cast<uint32_t>(sizes_.rowBytes / (hasValues_ ? 8 : 4)) : 0;
+  a.shift = isFloat
+                ? 0
+                : static_cast<uint32_t>(isPimOpt_ ? settings.rateShift
+                                                  : settings.rateShift + settings.weightExponent - settings.classShift);
   a.decayShift = settings.l2Shift == kNoTerm || isFloat ? SGD_NO_TERM
                                                         : static_cast<uint32_t>(settings.rateShift + settings.l2Shift);
   a.weightExponent = static_cast<uint32_t>(settings.weightExponent);
@@ -77,11 +70,10 @@ DeviceImage::DeviceImage(const Settings &settings, int64_t features, bool isSpar
     a.classWeights[c] = settings.classWeights[c];
     a.floatClassWeights[c] = settings.floatClassWeights[c];
   }
-  uint32_t at = 0;
   auto reserve = [&](int64_t bytes) {
-    uint32_t begin = at;
-    at += roundUp(bytes);
-    return begin;
+    int64_t begin = size_;
+    size_ += (bytes + 7) / 8 * 8;
+    return static_cast<uint32_t>(begin);
   };
   a.rowsAt = reserve(numRows * sizes_.rowBytes);
   a.labelsAt = reserve(numRows * 4);
@@ -89,54 +81,62 @@ DeviceImage::DeviceImage(const Settings &settings, int64_t features, bool isSpar
   a.pullAt = reserve(a.hasPull ? sizes_.modelBytes : 0);
   a.gradientAt = reserve(sizes_.gradientBytes);
   a.biasAt = reserve(8);
-  bool hasTable = settings.loss == Loss::Logistic;
-  a.tableAt = reserve(!hasTable           ? 0
-                      : settings.isPimOpt ? int64_t(4) << PimOptSigmoid::kTableLog2
-                                          : SigmoidTable::kEntries * 4);
-  heap_.resize(at);
+  bool hasTable = loss_ == Loss::Logistic;
+  a.tableAt = reserve(!hasTable ? 0 : isPimOpt_ ? int64_t(4) << PimOptSigmoid::kTableLog2 : SigmoidTable::kEntries * 4);
 }
 
-void DeviceImage::load(const Rows &rows) {
+void DeviceImage::load(DeviceMemory &memory, const Rows &rows) const {
   const SgdArguments &a = arguments_;
+  std::vector<uint32_t> row(static_cast<size_t>(sizes_.rowBytes / 4));
   for (int64_t r = 0; r < rows.count; ++r) {
-    put(a.labelsAt + static_cast<uint32_t>(r) * 4, uint32_t(rows.labels[r]));
-    uint32_t at = a.rowsAt + static_cast<uint32_t>(r * sizes_.rowBytes);
     if (!isSparse_) {
       const void *from = rows.dense ? static_cast<const void *>(rows.dense + r * rows.features)
                                     : static_cast<const void *>(rows.denseFloat + r * rows.features);
-      std::memcpy(heap_.data() + at, from, size_t(rows.features) * 4);
-      continue;
+      std::memcpy(row.data(), from, size_t(rows.features) * 4);
+    } else {
+      std::fill(row.begin(), row.end(), 0);
+      std::fill_n(row.begin(), a.rowEntries, uint32_t(SGD_ABSENT));
+      for (int64_t entry = rows.offsets[r]; entry < rows.offsets[r + 1]; ++entry) {
+        size_t k = static_cast<size_t>(entry - rows.offsets[r]);
+        row[k] = rows.indices[entry];
+        if (hasValues_)
+          row[a.rowEntries + k] =
+              rows.values ? uint32_t(rows.values[entry]) : std::bit_cast<uint32_t>(rows.valuesFloat[entry]);
+      }
     }
-    uint32_t count = static_cast<uint32_t>(rows.offsets[r + 1] - rows.offsets[r]);
-    for (uint32_t k = 0; k < a.rowEntries; ++k) {
-      int64_t entry = rows.offsets[r] + k;
-      put(at + k * 4, k < count ? rows.indices[entry] : uint32_t(SGD_ABSENT));
-      if (hasValues_ && k < count)
-        put(at + (a.rowEntries + k) * 4,
-            rows.values ? uint32_t(rows.values[entry]) : std::bit_cast<uint32_t>(rows.valuesFloat[entry]));
-    }
+    memory.write(a.rowsAt + static_cast<uint32_t>(r * sizes_.rowBytes), row.data(), row.size() * 4);
   }
-  if (settings_.loss != Loss::Logistic)
+  std::vector<uint32_t> labels(rows.labels, rows.labels + rows.count);
+  memory.write(a.labelsAt, labels.data(), labels.size() * 4);
+  if (loss_ != Loss::Logistic)
     return;
-  auto copyTable = [&](const auto &table) { std::memcpy(heap_.data() + a.tableAt, table.data(), table.size() * 4); };
-  if (settings_.isPimOpt)
+  auto copyTable = [&](const auto &table) { memory.write(a.tableAt, table.data(), table.size() * 4); };
+  if (isPimOpt_)
     copyTable(PimOptSigmoid::shared().table());
-  else if (settings_.arithmetic == Arithmetic::Float32)
+  else if (arithmetic_ == Arithmetic::Float32)
     copyTable(SigmoidTable::shared().f32);
   else
     copyTable(SigmoidTable::shared().q31);
 }
 
 template <class A>
-void DeviceImage::setModel(const typename A::Weight *weights, typename A::Bias bias, const typename A::Weight *pull) {
+void DeviceImage::setModel(DeviceMemory &memory, const typename A::Weight *weights, typename A::Bias bias,
+                           const typename A::Weight *pull) const {
   const SgdArguments &a = arguments_;
-  std::memcpy(heap_.data() + a.modelAt, weights, size_t(a.features) * 4);
+  // Whole padded vectors, as transfers to MRAM need them.
+  std::vector<typename A::Weight> vector(static_cast<size_t>(sizes_.modelBytes / 4));
+  std::copy_n(weights, a.features, vector.begin());
   if (isSparse_)
-    put(a.modelAt + a.features * 4, static_cast<typename A::Weight>(bias));
-  else
-    put(a.biasAt, bias);
-  if (pull && a.hasPull)
-    std::memcpy(heap_.data() + a.pullAt, pull, size_t(a.features) * 4);
+    vector[a.features] = static_cast<typename A::Weight>(bias);
+  memory.write(a.modelAt, vector.data(), vector.size() * 4);
+  if (!isSparse_) {
+    typename A::Bias whole[8 / sizeof bias] = {bias};
+    memory.write(a.biasAt, whole, sizeof whole);
+  }
+  if (pull && a.hasPull) {
+    std::fill(std::copy_n(pull, a.features, vector.begin()), vector.end(), typename A::Weight(0));
+    memory.write(a.pullAt, vector.data(), vector.size() * 4);
+  }
 }
 
 void DeviceImage::setSteps(int64_t first, int64_t count) {
@@ -144,33 +144,42 @@ void DeviceImage::setSteps(int64_t first, int64_t count) {
   arguments_.numSteps = static_cast<uint32_t>(count);
 }
 
-template <class A> void DeviceImage::model(std::vector<typename A::Weight> &weights, typename A::Bias &bias) const {
-  const SgdArguments &a = arguments_;
-  weights.resize(a.features);
-  std::memcpy(weights.data(), heap_.data() + a.modelAt, size_t(a.features) * 4);
-  bias = isSparse_ ? get<typename A::Weight>(a.modelAt + a.features * 4) : get<typename A::Bias>(a.biasAt);
-}
-
 template <class A>
-void DeviceImage::gradient(std::vector<typename A::Sum> &gradient, typename A::Sum &biasGradient) const {
+void DeviceImage::getModel(const DeviceMemory &memory, typename A::Weight *weights, typename A::Bias &bias) const {
   const SgdArguments &a = arguments_;
-  bool isNarrow = std::is_same_v<A, Q31> && settings_.isPimOpt && !isSparse_;
-  gradient.resize(a.features);
-  for (uint32_t j = 0; j < a.features; ++j) {
-    if (isNarrow)
-      gradient[j] = static_cast<typename A::Sum>(get<int32_t>(a.gradientAt + j * 4));
-    else
-      gradient[j] = get<typename A::Sum>(a.gradientAt + j * uint32_t(sizeof(typename A::Sum)));
-  }
-  biasGradient = isSparse_ ? get<typename A::Sum>(a.gradientAt + a.features * uint32_t(sizeof(typename A::Sum)))
-                           : get<typename A::Sum>(a.biasAt);
+  std::vector<typename A::Weight> vector(static_cast<size_t>(sizes_.modelBytes / 4));
+  memory.read(a.modelAt, vector.data(), vector.size() * 4);
+  std::copy_n(vector.begin(), a.features, weights);
+  bias = isSparse_ ? vector[a.features] : readBias<typename A::Bias>(memory);
 }
 
-template void DeviceImage::setModel<Q31>(const int32_t *, int64_t, const int32_t *);
-template void DeviceImage::setModel<F32>(const float *, float, const float *);
-template void DeviceImage::model<Q31>(std::vector<int32_t> &, int64_t &) const;
-template void DeviceImage::model<F32>(std::vector<float> &, float &) const;
-template void DeviceImage::gradient<Q31>(std::vector<int64_t> &, int64_t &) const;
-template void DeviceImage::gradient<F32>(std::vector<float> &, float &) const;
+template <class T> T DeviceImage::readBias(const DeviceMemory &memory) const {
+  T whole[8 / sizeof(T)];
+  memory.read(arguments_.biasAt, whole, sizeof whole);
+  return whole[0];
+}
+
+template <class A> void DeviceImage::addGradientTo(const DeviceMemory &memory, typename A::Sum *sum) const {
+  using Sum = typename A::Sum;
+  const SgdArguments &a = arguments_;
+  auto add = [&]<class T>(std::vector<T> vector) {
+    memory.read(a.gradientAt, vector.data(), vector.size() * sizeof(T));
+    for (uint32_t j = 0; j < a.features; ++j)
+      sum[j] += static_cast<Sum>(vector[j]);
+    sum[a.features] += isSparse_ ? static_cast<Sum>(vector[a.features]) : readBias<Sum>(memory);
+  };
+  size_t entries = static_cast<size_t>(sizes_.modelBytes / 4);
+  if (std::is_same_v<A, Q31> && isPimOpt_ && !isSparse_)
+    add(std::vector<int32_t>(entries));
+  else
+    add(std::vector<Sum>(entries));
+}
+
+template void DeviceImage::setModel<Q31>(DeviceMemory &, const int32_t *, int64_t, const int32_t *) const;
+template void DeviceImage::setModel<F32>(DeviceMemory &, const float *, float, const float *) const;
+template void DeviceImage::getModel<Q31>(const DeviceMemory &, int32_t *, int64_t &) const;
+template void DeviceImage::getModel<F32>(const DeviceMemory &, float *, float &) const;
+template void DeviceImage::addGradientTo<Q31>(const DeviceMemory &, int64_t *) const;
+template void DeviceImage::addGradientTo<F32>(const DeviceMemory &, float *) const;
 
 } // namespace nearbank::sgd

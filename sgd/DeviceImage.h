@@ -2,6 +2,7 @@
 // What a DPU's memory holds for the training kernel (sgd/device/train.c), and the way in and out.
 #pragma once
 
+#include "sgd/DeviceMemory.h"
 #include "sgd/LocalSolver.h"
 #include "sgd/Rows.h"
 #include "sgd/Settings.h"
@@ -19,37 +20,40 @@ namespace nearbank::sgd {
 /// "lr-values-q31", "svm-dense-pimopt".
 std::string kernelVariant(const Settings &settings, bool isSparse, bool hasValues);
 
-/// MRAM heap of one DPU and the arguments of its kernel.
+/// What lies where in the MRAM heap of one DPU, and the arguments of its kernel.
 class DeviceImage {
 public:
-  /// Lays the memory out for rows of one shape.
+  /// Lays the memory out for `numRows` rows of the shape that `source` has.
   /// @throws UserError NB0709 when the kernel cannot take them.
-  DeviceImage(const Settings &settings, int64_t features, bool isSparse, bool hasValues, int64_t maxRowEntries,
-              int64_t numRows);
+  DeviceImage(const Settings &settings, const RowSource &source, int64_t numRows);
 
   /// Puts rows, labels and tables in. Once.
-  void load(const Rows &rows);
+  void load(DeviceMemory &memory, const Rows &rows) const;
   template <class A>
-  void setModel(const typename A::Weight *weights, typename A::Bias bias, const typename A::Weight *pull = nullptr);
+  void setModel(DeviceMemory &memory, const typename A::Weight *weights, typename A::Bias bias,
+                const typename A::Weight *pull = nullptr) const;
   /// Steps of the next launch: from `first` within the epoch. GA-SGD leaves a gradient.
   void setSteps(int64_t first, int64_t count);
 
-  template <class A> void model(std::vector<typename A::Weight> &weights, typename A::Bias &bias) const;
-  template <class A> void gradient(std::vector<typename A::Sum> &gradient, typename A::Sum &biasGradient) const;
+  template <class A>
+  void getModel(const DeviceMemory &memory, typename A::Weight *weights, typename A::Bias &bias) const;
+  /// Adds the gradient to `sum`, that of the bias behind the last feature.
+  template <class A> void addGradientTo(const DeviceMemory &memory, typename A::Sum *sum) const;
 
   const SgdArguments &arguments() const { return arguments_; }
-  std::vector<uint8_t> &heap() { return heap_; }
-  const std::vector<uint8_t> &heap() const { return heap_; }
+  /// Bytes of the heap in use.
+  int64_t size() const { return size_; }
 
 private:
-  template <class T> T get(uint32_t at) const;
-  template <class T> void put(uint32_t at, T value);
+  template <class T> T readBias(const DeviceMemory &memory) const;
 
-  const Settings settings_;
+  const Loss loss_;
+  const Arithmetic arithmetic_;
+  const bool isPimOpt_;
   const bool isSparse_, hasValues_;
   const WireSizes sizes_;
   SgdArguments arguments_ = {};
-  std::vector<uint8_t> heap_;
+  int64_t size_ = 0;
 };
 
 } // namespace nearbank::sgd

@@ -74,11 +74,12 @@ template <class A> void compare(const Case &c) {
   bool isGradient = c.algorithm == Algorithm::GaSgd;
   int64_t first = isGradient ? 4 : 0, count = isGradient ? 1 : 5;
 
-  DeviceImage image(settings, features, c.isSparse(), c.hasValues(), source->maxRowEntries(), 19);
-  image.load(rows);
-  image.setModel<A>(weights.data(), bias, pull.data());
+  DeviceImage image(settings, *source, 19);
+  NativeMemory memory(image);
+  image.load(memory, rows);
+  image.setModel<A>(memory, weights.data(), bias, pull.data());
   image.setSteps(first, count);
-  runNative(c.variant, c.numTasklets, image);
+  runNative(c.variant, c.numTasklets, image, memory);
 
   LocalSolver<A> solver(settings, features, c.isSparse());
   for (int64_t step = first; step < first + count; ++step) {
@@ -88,17 +89,16 @@ template <class A> void compare(const Case &c) {
       solver.step(weights.data(), bias, c.algorithm == Algorithm::Admm ? pull.data() : nullptr);
   }
   if (isGradient) {
-    std::vector<typename A::Sum> gradient;
-    typename A::Sum biasGradient;
-    image.gradient<A>(gradient, biasGradient);
+    std::vector<typename A::Sum> gradient(features + 1);
+    image.addGradientTo<A>(memory, gradient.data());
     for (int64_t j = 0; j < features; ++j)
       ASSERT_EQ(gradient[j], solver.gradient(j)) << "feature " << j;
-    EXPECT_EQ(biasGradient, solver.biasGradient());
+    EXPECT_EQ(gradient[features], solver.biasGradient());
     return;
   }
-  std::vector<typename A::Weight> computed;
+  std::vector<typename A::Weight> computed(features);
   typename A::Bias computedBias;
-  image.model<A>(computed, computedBias);
+  image.getModel<A>(memory, computed.data(), computedBias);
   for (int64_t j = 0; j < features; ++j)
     ASSERT_EQ(computed[j], weights[j]) << "feature " << j;
   EXPECT_EQ(computedBias, bias);
@@ -138,19 +138,20 @@ TEST(KernelTest, RowsWithoutEntriesMoveTheBiasOnly) {
   RowBuffer buffer;
   std::shared_ptr<InMemoryRows> source = sample.rows(settings);
   Rows rows = source->rows(0, 5, buffer);
-  DeviceImage image(settings, 3, true, false, source->maxRowEntries(), 5);
-  image.load(rows);
+  DeviceImage image(settings, *source, 5);
+  NativeMemory memory(image);
+  image.load(memory, rows);
   std::vector<int32_t> weights = {1 << 20, -5, 0};
-  image.setModel<Q31>(weights.data(), 99);
+  image.setModel<Q31>(memory, weights.data(), 99);
   image.setSteps(0, 1);
-  runNative("lr-onehot-q31", 11, image);
+  runNative("lr-onehot-q31", 11, image, memory);
 
   LocalSolver<Q31> solver(settings, 3, true);
   int64_t bias = 99, computedBias;
   solver.addGradient(source->rows(0, 4, buffer), weights.data(), bias);
   solver.step(weights.data(), bias, nullptr);
-  std::vector<int32_t> computed;
-  image.model<Q31>(computed, computedBias);
+  std::vector<int32_t> computed(3);
+  image.getModel<Q31>(memory, computed.data(), computedBias);
   EXPECT_EQ(computed, weights);
   EXPECT_EQ(computedBias, bias);
 }

@@ -12,9 +12,11 @@
 namespace nearbank::sgd {
 
 template <class A>
-RoundEngine<A>::RoundEngine(const Settings &settings, std::shared_ptr<const RowSource> rows, int rank, int numRanks)
+RoundEngine<A>::RoundEngine(const Settings &settings, std::shared_ptr<const RowSource> rows, int rank, int numRanks,
+                            std::shared_ptr<const DpuSimulation> simulation)
     : Trainer(settings, std::move(rows), rank, numRanks), server_(settings), firstDpu_(groupBegin(firstGroup_)),
-      lastDpu_(groupBegin(lastGroup_)), width_((features_ + 1) * (settings.algorithm == Algorithm::Admm ? 2 : 1)) {
+      lastDpu_(groupBegin(lastGroup_)), width_((features_ + 1) * (settings.algorithm == Algorithm::Admm ? 2 : 1)),
+      simulation_(std::move(simulation)) {
   models_.push_front({std::vector<Weight>(features_), 0});
   decayed_.weights.resize(features_);
   if (settings.synchronisation != Synchronisation::Gossip)
@@ -42,19 +44,24 @@ RoundEngine<A>::RoundEngine(const Settings &settings, std::shared_ptr<const RowS
   int64_t entries = settings.batch * rows_->maxRowEntries() + (isDifference() ? 0 : features_);
   if (roundsPerEpoch_ == 1)
     entries *= stepsPerEpoch_;
-  threads = std::min(threads, numLocal * entries / workPerThread);
+  if (!simulation_)
+    threads = std::min(threads, numLocal * entries / workPerThread);
   threads = std::clamp<int64_t>(threads, 1, std::max<int64_t>(1, lastGroup_ - firstGroup_));
   for (int64_t i = 0; i < threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(Worker{{settings, features_, rows_->isSparse()}, {}, {}, {}}));
     workers_.back()->weights.resize(features_);
     workers_.back()->pull.resize(settings.algorithm == Algorithm::Admm ? features_ : 0);
   }
+  if (simulation_)
+    for (int64_t dpu = firstDpu_; dpu < lastDpu_; ++dpu)
+      simulated_.push_back(
+          std::make_unique<SimulatedDpu>(*simulation_, settings_, *rows_, dpuBegin(dpu), dpuBegin(dpu + 1)));
 }
 
 /// Whether sums hold differences from the model that only decays: sparse rows touch few features of a large model.
-/// Exact in fixed point; float32 adds up whole models.
+/// Exact in fixed point; float32 adds up whole models, and simulated DPUs hand over whole ones.
 template <class A> bool RoundEngine<A>::isDifference() const {
-  return std::is_same_v<A, Q31> && settings_.algorithm == Algorithm::MaSgd && rows_->isSparse() &&
+  return std::is_same_v<A, Q31> && !simulation_ && settings_.algorithm == Algorithm::MaSgd && rows_->isSparse() &&
          settings_.averageEvery == 1 && settings_.staleness == 0 &&
          settings_.synchronisation != Synchronisation::Gossip && settings_.synchronisation != Synchronisation::Ring;
 }
@@ -84,6 +91,10 @@ template <class A> const Model<A> &RoundEngine<A>::startOf(int64_t dpu) const {
 template <class A>
 void RoundEngine<A>::runSteps(int64_t dpu, int64_t firstStep, int64_t numSteps, Weight *weights, Bias &bias,
                               const Weight *pull, Worker &worker) {
+  if (simulation_) {
+    simulated_[dpu - firstDpu_]->template runSteps<A>(firstStep, numSteps, weights, bias, pull);
+    return;
+  }
   int64_t dpuRows = dpuBegin(dpu), end = dpuBegin(dpu + 1);
   for (int64_t step = firstStep; step < firstStep + numSteps; ++step) {
     int64_t from = std::min(end, dpuRows + step * settings_.batch), to = std::min(end, from + settings_.batch);
@@ -94,9 +105,13 @@ void RoundEngine<A>::runSteps(int64_t dpu, int64_t firstStep, int64_t numSteps, 
 }
 
 template <class A> void RoundEngine<A>::computeGradients(int64_t dpu, Sum *sum, Worker &worker) {
+  const Model<A> &start = startOf(dpu);
+  if (simulation_) {
+    simulated_[dpu - firstDpu_]->template addGradient<A>(stepInEpoch(), start, sum);
+    return;
+  }
   int64_t end = dpuBegin(dpu + 1), from = std::min(end, dpuBegin(dpu) + stepInEpoch() * settings_.batch);
   int64_t to = std::min(end, from + settings_.batch);
-  const Model<A> &start = startOf(dpu);
   if (from < to)
     worker.solver.addGradient(rows_->rows(from, to, worker.buffer), start.weights.data(), start.bias);
   worker.solver.addGradientTo(sum);
@@ -193,6 +208,8 @@ template <class A> void RoundEngine<A>::computeRound() {
                               for (int64_t group = next++; group < lastGroup_; group = next++)
                                 computeGroup(group, *workers_[index]);
                             });
+  for (const auto &one : simulated_)
+    one->checkFault();
 }
 
 template <class A> std::span<const std::byte> RoundEngine<A>::partialSums() const {

@@ -18,7 +18,8 @@ public:
   using Bias = typename A::Bias;
   using Sum = typename A::Sum;
 
-  RoundEngine(const Settings &settings, std::shared_ptr<const RowSource> rows, int rank, int numRanks);
+  RoundEngine(const Settings &settings, std::shared_ptr<const RowSource> rows, int rank, int numRanks,
+              std::shared_ptr<const DpuSimulation> simulation);
 
   void computeRound() override;
   std::span<const std::byte> partialSums() const override;
@@ -28,6 +29,8 @@ public:
   std::string save() const override;
   void restore(const std::string &state) override;
   Dispersion dispersion() const override;
+  uint64_t roundCycles() const override;
+  SampledRound sampleRound(const DpuSimulation &simulation, int64_t maxEntries) const override;
 
 private:
   /// What one thread needs beside the shared state.
@@ -61,6 +64,8 @@ private:
   int64_t stepInEpoch() const;
   int64_t stepsOfRound() const;
   std::vector<Weight> meanOfLocals(Bias &bias) const;
+  /// Cycles of the first `steps` of the next round.
+  uint64_t sampleSteps(const DpuSimulation &simulation, int64_t steps) const;
 
   Consensus<A> server_;
   std::deque<Model<A>> models_; ///< Newest first.
@@ -75,13 +80,15 @@ private:
   std::vector<Sum> sums_;
   std::vector<Sum> ringVectors_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::shared_ptr<const DpuSimulation> simulation_;
+  std::vector<std::unique_ptr<SimulatedDpu>> simulated_; ///< In place of the workers' solvers.
   std::vector<double> squares_; ///< ||w_i - w||^2 of each DPU; w is the model before the round.
 };
 
 template <class A>
 std::unique_ptr<Trainer> makeEngine(const Settings &settings, std::shared_ptr<const RowSource> rows, int rank,
-                                    int numRanks) {
-  return std::make_unique<RoundEngine<A>>(settings, std::move(rows), rank, numRanks);
+                                    int numRanks, std::shared_ptr<const DpuSimulation> simulation) {
+  return std::make_unique<RoundEngine<A>>(settings, std::move(rows), rank, numRanks, std::move(simulation));
 }
 
 extern template class RoundEngine<Q31>;

@@ -157,6 +157,13 @@ template <class A> Dispersion RoundEngine<A>::dispersion() const {
   return {std::sqrt(sum / double(std::max<size_t>(1, squares_.size()))) * unit, std::sqrt(largest) * unit};
 }
 
+template <class A> uint64_t RoundEngine<A>::roundCycles() const {
+  uint64_t most = 0;
+  for (const auto &one : simulated_)
+    most = std::max(most, one->stats().cycles);
+  return most;
+}
+
 template class RoundEngine<Q31>;
 template class RoundEngine<F32>;
 

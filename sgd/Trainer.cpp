@@ -109,7 +109,7 @@ void Trainer::runRound() {
 }
 
 std::unique_ptr<Trainer> Trainer::make(const Settings &settings, std::shared_ptr<const RowSource> rows, int rank,
-                                       int numRanks) {
+                                       int numRanks, std::shared_ptr<const DpuSimulation> simulation) {
   check(settings, *rows);
   if (numRanks > 1 && settings.synchronisation != Synchronisation::ParameterServer &&
       settings.synchronisation != Synchronisation::InNetwork)
@@ -118,8 +118,8 @@ std::unique_ptr<Trainer> Trainer::make(const Settings &settings, std::shared_ptr
     refuse(fmt::format("at most {} ranks", std::min(kMaxGroups, settings.numDpus)), fmt::format("{}", numRanks),
            "start fewer ranks");
   if (settings.arithmetic == Arithmetic::Q31)
-    return makeEngine<Q31>(settings, std::move(rows), rank, numRanks);
-  return makeEngine<F32>(settings, std::move(rows), rank, numRanks);
+    return makeEngine<Q31>(settings, std::move(rows), rank, numRanks, std::move(simulation));
+  return makeEngine<F32>(settings, std::move(rows), rank, numRanks, std::move(simulation));
 }
 
 } // namespace nearbank::sgd

@@ -4,6 +4,7 @@
 
 #include "sgd/Rows.h"
 #include "sgd/Settings.h"
+#include "sgd/SimulatedDpu.h"
 #include "sgd/Traffic.h"
 
 #include <cstdint>
@@ -25,6 +26,14 @@ struct Dispersion {
   double largest = 0;
 };
 
+/// Cycles of one DPU's work in a round.
+struct SampledRound {
+  double cycles = 0;
+  double cyclesWithoutDma = 0; ///< The same with MRAM-WRAM transfers that take no time.
+  int64_t simulatedSteps = 0;  ///< Steps that were simulated; the others are extrapolated.
+  int64_t steps = 0;           ///< Of the round.
+};
+
 /// A training job. Ranks of an MPI job each compute their share of the DPUs and exchange `partialSums`; every rank then
 /// holds the same model, and the same as one process, bit for bit.
 class Trainer {
@@ -33,9 +42,10 @@ public:
   /// threads and ranks.
   static constexpr int64_t kMaxGroups = 32;
 
-  /// @throws UserError NB0701 when settings and rows do not fit together.
+  /// With `simulation` the DPUs' work is done by simulated DPUs, otherwise by their twin.
+  /// @throws UserError NB0701 when settings and rows do not fit together, NB0709 when the kernel cannot take them.
   static std::unique_ptr<Trainer> make(const Settings &settings, std::shared_ptr<const RowSource> rows, int rank = 0,
-                                       int numRanks = 1);
+                                       int numRanks = 1, std::shared_ptr<const DpuSimulation> simulation = nullptr);
   virtual ~Trainer() = default;
 
   /// The DPUs' work of the next round.
@@ -57,6 +67,12 @@ public:
   virtual void restore(const std::string &state) = 0;
   /// Of the last round and this rank's DPUs; zero for GA-SGD, whose DPUs hold no models of their own.
   virtual Dispersion dispersion() const = 0;
+  /// Cycles of the last round, those of the slowest of this rank's DPUs; 0 with the twin.
+  virtual uint64_t roundCycles() const = 0;
+  /// Simulates what this rank's fullest DPU will do in the next round, at most `maxEntries` features of its rows and
+  /// model or two steps, and compares it with the twin.
+  /// @throws UserError NB0709 when the kernel cannot take the job, InternalError NB0711 when bits differ.
+  virtual SampledRound sampleRound(const DpuSimulation &simulation, int64_t maxEntries) const = 0;
 
   int64_t roundsPerEpoch() const { return roundsPerEpoch_; }
   int64_t numRounds() const { return numRounds_; }

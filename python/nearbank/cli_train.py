@@ -35,6 +35,7 @@ class TrainRequest:
     machine: str = "upmem-2048"
     arithmetic: str = "q31"
     simulate: str = "twin"
+    times: str = "sampled"
     compat: str = "default"
     sync: str = "server"
     staleness: int = 0
@@ -137,6 +138,8 @@ def job_options(request: TrainRequest, dpus: int, classes: tuple) -> JobOptions:
         staleness=request.staleness,
         class_weight=_class_weight(request.class_weight, classes),
         threads=request.threads,
+        engine=request.simulate,
+        times=request.times,
     )
 
 
@@ -188,16 +191,6 @@ def train(request: TrainRequest) -> None:
     """
     from nearbank import sgd_checkpoint, sgd_document, sgd_ranks
 
-    if request.simulate != "twin":
-        raise make_error(
-            "user",
-            "NB0709",
-            "the training kernel cannot take this job",
-            where=f"--simulate {request.simulate}",
-            expected="twin: this build has no simulated DPUs for training kernels",
-            actual=request.simulate,
-            fix="compute with the twin: --simulate twin",
-        )
     pairs = tuple(parse_assignments(request.assignments))
     counts = _dpu_counts(request.dpus)
     with sgd_ranks.ranks(request.mpi) as world:

@@ -56,7 +56,13 @@ class Engine(StrEnum):
 
     twin = "twin"
     exact = "exact"
-    fast = "fast"
+
+
+class Times(StrEnum):
+    """Where the twin's times of DPU work come from."""
+
+    sampled = "sampled"
+    modelled = "modelled"
 
 
 class OnBadLine(StrEnum):
@@ -110,8 +116,11 @@ def _train(
     arithmetic: Annotated[Arithmetic, typer.Option(help="32-bit fixed point, or float32.")] = Arithmetic.q31,
     simulate: Annotated[
         Engine,
-        typer.Option(help="twin computes natively, times modelled; exact and fast run the kernels on simulated DPUs."),
+        typer.Option(help="twin computes natively with the same bits; exact runs the kernels on simulated DPUs."),
     ] = Engine.twin,
+    times: Annotated[
+        Times, typer.Option(help="Twin: simulate some rounds of one DPU, or take closed forms for their time.")
+    ] = Times.sampled,
     compat: Annotated[
         Compat, typer.Option(help="pim-opt reproduces PIM-Opt's arithmetic to the bit.")
     ] = Compat.default,
@@ -164,6 +173,7 @@ def _train(
             machine=machine,
             arithmetic=arithmetic.value,
             simulate=simulate.value,
+            times=times.value,
             compat=compat.value,
             sync=sync.value,
             staleness=staleness,

@@ -68,7 +68,14 @@ def write(file: Path, job: TrainedJob, mark: str, states: list[bytes]) -> None:
     """
     buffer = io.BytesIO()
     about = json.dumps(
-        {"mark": mark, "rate": job.rate, "triedRates": job.tried_rates, "history": job.history, "ranks": len(states)}
+        {
+            "mark": mark,
+            "rate": job.rate,
+            "triedRates": job.tried_rates,
+            "history": job.history,
+            "samples": job.samples,
+            "ranks": len(states),
+        }
     )
     arrays = {f"state{rank}": np.frombuffer(state, np.uint8) for rank, state in enumerate(states)}
     np.savez(buffer, about=np.array(about), **arrays)
@@ -111,7 +118,7 @@ def read(file: Path, mark: str, num_ranks: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``rate``, ``triedRates``, ``history`` and ``states``.
+        ``rate``, ``triedRates``, ``history``, ``samples`` and ``states``.
 
     Raises
     ------
@@ -182,6 +189,7 @@ def run(
         job.trainer.restore(stored["states"][world.rank])
         job.history = stored["history"]
         job.tried_rates = stored["triedRates"]
+        job.samples = stored["samples"]
 
     def keep(done: TrainedJob) -> None:
         if request.checkpoint_every and len(done.history) % request.checkpoint_every == 0:

@@ -54,7 +54,7 @@ def run_entry(engine: str, job: TrainedJob, data: DataSet, test: DataSet | None,
         An entry of the document's ``runs``.
     """
     options, traffic = job.options, job.traffic()
-    kind = job.times.get("kind", "modelled")
+    kind = "simulated" if job.samples else "modelled"
     last = job.history[-1] if job.history else {}
     seconds = {name: sum(entry["seconds"][name] for entry in job.history) for name in TIME_KINDS}
     total = sum(seconds.values())
@@ -99,7 +99,8 @@ def run_entry(engine: str, job: TrainedJob, data: DataSet, test: DataSet | None,
         "compat": options.compat,
         "sync": options.sync,
         "engine": engine,
-        "timesFrom": job.times.get("from", "closed forms TM-1 to TM-6"),
+        "timesFrom": _times_from(job),
+        "samples": job.samples,
         "dpus": options.n_dpus,
         "tasklets": options.n_tasklets,
         "batch": options.batch_size,
@@ -113,6 +114,14 @@ def run_entry(engine: str, job: TrainedJob, data: DataSet, test: DataSet | None,
         "weights": {"intercept": float(raw[-1]), "numNonZero": int((raw[:-1] != 0).sum()), "file": "model.npz"},
         "_coefficients": raw,
     }
+
+
+def _times_from(job: TrainedJob) -> str:
+    if not job.samples:
+        return "closed forms TM-1 to TM-6"
+    if job.options.engine == "twin":
+        return f"DPU work from {len(job.samples)} sampled rounds on the engine exact; the rest from TM-1, TM-2 and TM-6"
+    return f"DPU work of every round on the engine {job.options.engine}; the rest from TM-1, TM-2 and TM-6"
 
 
 def _local_steps(job: TrainedJob, data: DataSet) -> int:

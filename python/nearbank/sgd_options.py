@@ -18,6 +18,8 @@ CHOICES = {
     "arithmetic": ("q31", "f32"),
     "compat": ("default", "pim-opt"),
     "sync": ("server", "ring", "gossip", "in-network"),
+    "engine": ("twin", "exact"),
+    "times": ("sampled", "modelled"),
 }
 #: Stands for a factor of zero among the shifts.
 NO_TERM = 63
@@ -45,6 +47,8 @@ class JobOptions:
     max_weight: float = 64.0
     class_weight: Mapping | str | None = None
     threads: int = 0
+    engine: str = "twin"
+    times: str = "modelled"
 
     def check(self) -> None:
         """Refuse unknown words and impossible numbers.

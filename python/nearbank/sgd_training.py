@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nearbank import sgd_kernels
 from nearbank.dpu_machines import dpu_machine
 from nearbank.errors import make_error
 from nearbank.sgd_data import DataSet
@@ -19,6 +20,8 @@ from nearbank.sgd_options import JobOptions, class_weights, rate_candidates, set
 #: The search for a learning rate looks at no more entries than this in each trial.
 SEARCH_ENTRIES = 4_000_000
 SEARCH_EPOCHS = 10
+#: A sampled round simulates no more entries of rows and model than this, or two steps.
+SAMPLE_ENTRIES = 200_000
 #: Kinds of time of a round, in the order in which they happen.
 TIME_KINDS = ("toDpu", "launch", "dpuCompute", "mramWram", "fromDpu", "aggregation", "link")
 
@@ -37,6 +40,9 @@ class TrainedJob:
     machine: Mapping[str, Any]
     times: Mapping[str, Any]
     rate: float
+    simulation: Any = None  #: Simulated DPUs, where times are not modelled throughout.
+    is_sampling: bool = False  #: Whether this process samples rounds; with the engine exact, for the share of DMA only.
+    samples: list[dict[str, Any]] = field(default_factory=list)
     tried_rates: list[dict[str, float]] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
 
@@ -267,13 +273,17 @@ def start_job(
     settings = settings_of(options, rate, weights)
     order = np.random.default_rng(seed).permutation(data.num_rows) if shuffle and not data.generator else None
     rows = data.rows(settings, order)
-    trainer = _sgd.Trainer.make(json.dumps(settings), rows, rank, num_ranks)
+    text = json.dumps(settings)
+    is_exact = options.engine == "exact"
+    simulation = sgd_kernels.simulation(text, rows, machine) if is_exact or options.times == "sampled" else None
+    trainer = _sgd.Trainer.make(text, rows, rank, num_ranks, simulation if is_exact else None)
     if initial is not None:
         trainer.set_model(np.ascontiguousarray(initial, np.float64))
-    return TrainedJob(options, settings, trainer, machine, times, rate, trials)
+    is_sampling = simulation is not None and rank == 0
+    return TrainedJob(options, settings, trainer, machine, times, rate, simulation, is_sampling, tried_rates=trials)
 
 
-def round_seconds(job: TrainedJob, rounds: int) -> dict[str, float]:
+def round_seconds(job: TrainedJob, rounds: int, cycles: float = 0.0) -> dict[str, float]:
     """Give the time of some rounds by kind.
 
     Parameters
@@ -282,16 +292,31 @@ def round_seconds(job: TrainedJob, rounds: int) -> dict[str, float]:
         The job.
     rounds : int
         How many.
+    cycles : float, default 0
+        Simulated cycles of these rounds, those of the slowest DPU of each; 0 takes the latest sample.
 
     Returns
     -------
     dict
-        Seconds for each of `TIME_KINDS`; modelled.
+        Seconds for each of `TIME_KINDS`. Work of the DPUs is simulated where there are samples; the rest is modelled.
     """
-    return {kind: job.times["round"][kind] * rounds for kind in TIME_KINDS}
+    seconds = {kind: job.times["round"][kind] * rounds for kind in TIME_KINDS}
+    if job.samples:
+        sample = job.samples[-1]
+        all_seconds = (cycles or sample["cycles"] * rounds) / (job.simulation.clock_mhz * 1e6)
+        seconds["dpuCompute"] = all_seconds * sample["cyclesWithoutDma"] / sample["cycles"]
+        seconds["mramWram"] = all_seconds - seconds["dpuCompute"]
+    return seconds
 
 
-def run_rounds(job: TrainedJob, count: int, exchange: Callable | None = None) -> None:
+def _sample(job: TrainedJob, epoch: int) -> None:
+    # Which rows are active changes fast at first, then slowly: epochs 1, 2, 4, 8 and so on.
+    if job.is_sampling and (epoch + 1) & epoch == 0:
+        sample = json.loads(job.trainer.sample_round(job.simulation, SAMPLE_ENTRIES))
+        job.samples.append({"epoch": epoch + 1, **sample})
+
+
+def run_rounds(job: TrainedJob, count: int, exchange: Callable | None = None) -> int:
     """Run rounds.
 
     Parameters
@@ -301,14 +326,23 @@ def run_rounds(job: TrainedJob, count: int, exchange: Callable | None = None) ->
     count : int
         Rounds.
     exchange : callable, optional
-        Joins the ranks' partial sums, in rank order.
+        Joins what the ranks give it, in rank order.
+
+    Returns
+    -------
+    int
+        Simulated cycles, those of the slowest DPU of each round; 0 with the twin.
     """
     if exchange is None:
-        job.trainer.run_rounds(count)
-        return
+        return job.trainer.run_rounds(count)
+    cycles = 0
     for _ in range(count):
         job.trainer.compute_round()
         job.trainer.finish_round(exchange(job.trainer.partial_sums()))
+        if job.options.engine != "twin":
+            each = exchange(job.trainer.round_cycles.to_bytes(8, "little"))
+            cycles += max(int.from_bytes(each[i : i + 8], "little") for i in range(0, len(each), 8))
+    return cycles
 
 
 def run_epochs(
@@ -347,7 +381,8 @@ def run_epochs(
     while len(job.history) < epochs:
         epoch = len(job.history)
         progress("train", epoch, epochs)
-        run_rounds(job, per_epoch, exchange)
+        _sample(job, epoch)
+        cycles = run_rounds(job, per_epoch, exchange)
         model = job.trainer.model()
         entry: dict[str, Any] = {"epoch": epoch + 1, "round": job.trainer.num_rounds}
         for prefix, rows in (("", train_rows), ("test", test_rows)):
@@ -357,7 +392,7 @@ def run_epochs(
             for name in ("loss", "accuracy", "auc"):
                 if name in figures:
                     entry[prefix + (name.capitalize() if prefix else name)] = figures[name]
-        entry["seconds"] = round_seconds(job, per_epoch)
+        entry["seconds"] = round_seconds(job, per_epoch, cycles)
         if job.options.algorithm != "ga-sgd":
             entry["dispersion"] = job.trainer.dispersion()[0]
         job.history.append(entry)

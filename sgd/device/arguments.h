@@ -8,6 +8,10 @@
 #define SGD_NO_TERM 63
 #define SGD_ABSENT 0xffffffffu /* Index that fills up rows with fewer entries. */
 
+#ifndef SGD_ARGUMENTS
+#define SGD_ARGUMENTS sgd_arguments
+#endif
+
 struct SgdArguments {
   uint32_t features;
   uint32_t numRows;   /* Of this DPU. */

@@ -46,9 +46,10 @@ static __dma_aligned value_t sigmoid_table[SIGMOID_ENTRIES];
 
 /* Of one tasklet each. */
 static __dma_aligned value_t w_cache[NR_TASKLETS][BLOCK];
-static __dma_aligned value_t p_cache[NR_TASKLETS][BLOCK];
 static __dma_aligned gradient_t g_cache[NR_TASKLETS][BLOCK];
-#if !SGD_SPARSE
+#if SGD_SPARSE
+static __dma_aligned value_t p_cache[NR_TASKLETS][BLOCK];
+#else
 static __dma_aligned value_t x_cache[NR_TASKLETS][CACHED_BLOCKS][BLOCK];
 #endif
 
@@ -340,7 +341,12 @@ static inline value_t stepped(value_t weight, gradient_t gradient, value_t pull)
 
 static void update_model(uint32_t tasklet) {
   uint32_t length = vector_length();
-  value_t *w = w_cache[tasklet], *p = p_cache[tasklet];
+#if SGD_SPARSE
+  value_t *p = p_cache[tasklet];
+#else
+  value_t *p = x_cache[tasklet][0]; /* No row is being added. */
+#endif
+  value_t *w = w_cache[tasklet];
   gradient_t *g = g_cache[tasklet];
   for (uint32_t j = 0; j < BLOCK; ++j)
     p[j] = 0;
@@ -363,8 +369,9 @@ static void update_bias(void) {
   bias = bias - bias_gradient * SGD_ARGUMENTS.stepRate;
 #else
   bias = saturated(bias - shift_away(bias_gradient, SGD_ARGUMENTS.batchLog2));
-  if (SGD_PIMOPT && SGD_SPARSE)
-    bias = (int32_t)bias;
+#if SGD_PIMOPT && SGD_SPARSE
+  bias = (int32_t)bias;
+#endif
 #endif
 }
 

@@ -50,7 +50,9 @@ def test_every_combination_learns(tmp_path, rows, capsys, algorithm, model, arit
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "nearbank-train-1"
     assert document["summary"]["testAccuracy"]["value"] > 0.9
-    assert document["summary"]["simulatedTime"]["kind"] == "modelled"
+    assert document["summary"]["simulatedTime"]["kind"] == "simulated"
+    assert document["summary"]["timeByKind"]["toDpu"]["kind"] == "modelled"
+    assert [sample["epoch"] for sample in document["runs"][0]["samples"]] == [1, 2, 4, 8]
     assert len(document["rounds"]) == 10
     traffic = document["runs"][0]["traffic"]
     counted = sum(entry["bytes"] for entry in traffic["moved"] if entry["cargo"] in ("model", "gradient", "pull"))
@@ -61,13 +63,48 @@ def test_text_names_accuracy_time_and_its_kind(tmp_path, rows, capsys):
     assert train(tmp_path, rows, "--dpus", "8", "--epochs", "2") == 0
     text = capsys.readouterr().out
     assert "% test accuracy after 2 epochs on 8 DPUs of upmem-2048" in text
-    assert "(modelled)" in text
+    assert "(simulated)" in text
     assert "DPU compute" in text
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Where the time goes" in page
     assert "http" not in page.replace("http://www.w3.org", "")
     stored = np.load(tmp_path / "out" / "model.npz")
     assert stored["coefficients"].shape == (60,)
+
+
+@pytest.mark.parametrize("algorithm", ["ga-sgd", "ma-sgd", "admm"])
+def test_simulated_dpus_give_the_twins_figures(tmp_path, rows, capsys, algorithm):
+    words = ("--algorithm", algorithm, "--dpus", "4", "--epochs", "2", "--eta0", "1", "--format", "json")
+    runs = {}
+    for engine in ("twin", "exact"):
+        assert train(tmp_path / engine, rows, *words, "--simulate", engine) == 0
+        runs[engine] = json.loads(capsys.readouterr().out)["runs"][0]
+    stored = [np.load(tmp_path / engine / "out" / "model.npz") for engine in ("twin", "exact")]
+    assert (stored[0]["coefficients"] == stored[1]["coefficients"]).all()
+    assert stored[0]["intercept"] == stored[1]["intercept"]
+    assert runs["exact"]["engine"] == "exact"
+    assert runs["exact"]["summary"]["testLoss"] == runs["twin"]["summary"]["testLoss"]
+    # Rounds differ in the rows that they take; samples stand for all of them.
+    seconds = [run["summary"]["timeByKind"]["dpuCompute"]["value"] for run in runs.values()]
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.15)
+
+
+def test_times_can_be_modelled_without_simulated_dpus(tmp_path, rows, capsys, monkeypatch):
+    monkeypatch.setenv("NEARBANK_UPMEM_HOME", str(tmp_path))
+    assert train(tmp_path, rows, "--dpus", "8", "--epochs", "1") == 3
+    assert "error[NB0809]" in capsys.readouterr().err
+    assert train(tmp_path, rows, "--dpus", "8", "--epochs", "1", "--times", "modelled") == 0
+    assert "(modelled)" in capsys.readouterr().out
+
+
+def test_a_compiler_that_fails_is_named(tmp_path, rows, capsys, monkeypatch):
+    monkeypatch.setenv("NEARBANK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NEARBANK_CLANG", "no-such-clang")
+    assert train(tmp_path, rows, "--dpus", "8", "--epochs", "1") == 3
+    printed = capsys.readouterr().err
+    assert "error[NB0710]: the training kernel cannot be compiled" in printed
+    assert "no-such-clang" in printed
+    assert not list((tmp_path / "home" / "kernels").iterdir())
 
 
 def test_several_numbers_of_dpus_show_the_scaling(tmp_path, rows, capsys):
@@ -154,7 +191,6 @@ def test_bad_lines_stop_or_are_counted(tmp_path, rows, capsys):
         (("--tasklets", "25"), 1, "error[NB0701]"),
         (("--sync", "ring"), 1, "a link between DPUs"),
         (("--set", "linkGB=1"), 1, "error[NB0103]"),
-        (("--simulate", "exact"), 1, "error[NB0709]"),
     ],
 )
 def test_impossible_jobs_are_refused(tmp_path, rows, capsys, words, code, text):

@@ -90,11 +90,15 @@ const std::vector<std::string> &nativeVariants() {
   return names;
 }
 
-void runNative(const std::string &variant, int numTasklets, DeviceImage &image) {
+void NativeMemory::write(uint32_t at, const void *from, size_t size) { std::memcpy(bytes.data() + at, from, size); }
+
+void NativeMemory::read(uint32_t at, void *to, size_t size) const { std::memcpy(to, bytes.data() + at, size); }
+
+void runNative(const std::string &variant, int numTasklets, const DeviceImage &image, NativeMemory &memory) {
   const Entry &entry = entries().at({variant, numTasklets});
   *entry.arguments = image.arguments();
-  currentHeap = image.heap().data();
-  currentHeapBytes = image.heap().size();
+  currentHeap = memory.bytes.data();
+  currentHeapBytes = memory.bytes.size();
   currentBarrier = std::make_unique<std::barrier<>>(numTasklets);
   std::vector<std::thread> tasklets;
   for (int tasklet = 0; tasklet < numTasklets; ++tasklet)

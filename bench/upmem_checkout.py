@@ -31,7 +31,7 @@ def environment() -> dict[str, str]:
 class Outcome:
     """How one program ended."""
 
-    state: str  # "passed", "failed", "not built" or "timeout"; programs may add their own.
+    state: str  # "passed", "failed", "not allowed", "not built" or "timeout"; programs may add their own.
     why: str = ""
     text: str = ""  # What it printed.
     seconds: float = 0.0
@@ -63,7 +63,10 @@ def run(folder: Path, command: list[str], seconds: int, **changes: str) -> Outco
     bad = next((line for line in lines if re.search(r"Outputs differ|Mismatch|ERROR|is different|error\[", line)), "")
     if not bad and done.returncode:
         bad = lines[-1] if lines else f"exit code {done.returncode}"
-    return Outcome("failed" if bad else "passed", bad[:150], text, time.monotonic() - begin)
+    state = "failed" if bad else "passed"
+    if "Assertion `" in text:  # The host program refuses such numbers of DPUs or tasklets.
+        state, bad = "not allowed", text.split("Assertion `")[1].split("'")[0]
+    return Outcome(state, bad[:150], text, time.monotonic() - begin)
 
 
 @contextmanager

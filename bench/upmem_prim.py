@@ -14,32 +14,33 @@ from pathlib import Path
 import upmem_checkout
 from upmem_checkout import Outcome
 
-#: Program -> (make variables, host program, arguments); sizes are small enough for a run of seconds.
+#: Program -> (make variables, host program, arguments); sizes are small enough for a run of seconds. Blocks of 1 KB for 24
+#: tasklets are more than WRAM holds; TS searches nothing in slices of one query (256).
 PROGRAMS = {
-    "VA": ("BL=10", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
-    "GEMV": ("BL=10", "gemv_host", "-w 0 -e 1 -m 1024 -n 256"),
+    "VA": ("BL={block}", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
+    "GEMV": ("BL={block}", "gemv_host", "-w 0 -e 1 -m 1024 -n 256"),
     "SpMV": ("", "host_code", "-v 1 -f data/generated.mtx"),
-    "SEL": ("BL=10", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
-    "UNI": ("BL=10", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
-    "BS": ("BL=10", "bs_host", "-w 0 -e 1 -i 8192"),
-    "TS": ("BL=10", "ts_host", "-w 0 -e 1 -n 8192"),
+    "SEL": ("BL={block}", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
+    "UNI": ("BL={block}", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
+    "BS": ("BL={block}", "bs_host", "-w 0 -e 1 -i 8192"),
+    "TS": ("BL={block}", "ts_host", "-w 0 -e 1 -n {slices}"),
     "BFS": ("", "host_code", "-v 1 -f data/generated.txt"),
-    "MLP": ("BL=10", "mlp_host", "-w 0 -e 1 -m 1024 -n 256"),
-    "NW": ("BL=10 BL_IN=2", "nw_host", "-w 0 -e 1 -n 256"),
-    "HST-S": ("BL=10", "host_code", "-w 0 -e 1 -b 256 -x 1 -i 65536"),
-    "HST-L": ("BL=10", "host_code", "-w 0 -e 1 -b 256 -x 1 -i 65536"),
-    "RED": ("BL=10", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
-    "SCAN-SSA": ("BL=10", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
-    "SCAN-RSS": ("BL=10", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
+    "MLP": ("BL={block}", "mlp_host", "-w 0 -e 1 -m 1024 -n 256"),
+    "NW": ("BL={block} BL_IN=2", "nw_host", "-w 0 -e 1 -n 256"),
+    "HST-S": ("BL={block}", "host_code", "-w 0 -e 1 -b 256 -x 1 -i 65536"),
+    "HST-L": ("BL={block}", "host_code", "-w 0 -e 1 -b 256 -x 1 -i 65536"),
+    "RED": ("BL={block}", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
+    "SCAN-SSA": ("BL={block}", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
+    "SCAN-RSS": ("BL={block}", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
     "TRNS": ("", "host_code", "-w 0 -e 1 -p 8 -o 64 -x 1"),
-    "Microbenchmarks/Arithmetic-Throughput": ("BL=10 OP=ADD TYPE=INT32", "host_code", "-w 0 -e 1 -i 65536"),
-    "Microbenchmarks/CPU-DPU": ("BL=10 TRANSFER=PUSH", "host_code", "-w 0 -e 1 -i 65536"),
-    "Microbenchmarks/MRAM-Latency": ("BL=10 OP=READ MEM=MRAM", "host_code", "-w 0 -e 1 -i 65536"),
-    "Microbenchmarks/Operational-Intensity": ("BL=10 OP=ADD TYPE=INT32", "host_code", "-w 0 -e 1 -i 65536 -p 1"),
-    "Microbenchmarks/Random-GUPS": ("BL=10", "host_code", "-w 0 -e 1 -i 65536"),
-    "Microbenchmarks/STREAM": ("BL=10 OP=copy MEM=WRAM", "host_code", "-w 0 -e 1 -i 65536"),
-    "Microbenchmarks/STRIDED": ("BL=10 OP=FINEFINE", "host_code", "-w 0 -e 1 -i 65536 -s 1"),
-    "Microbenchmarks/WRAM": ("BL=10 OP=streaming MEM=WRAM TYPE=INT64", "host_code", "-w 0 -e 1 -i 65536"),
+    "Microbenchmarks/Arithmetic-Throughput": ("BL={block} OP=ADD TYPE=INT32", "host_code", "-w 0 -e 1 -i 65536"),
+    "Microbenchmarks/CPU-DPU": ("BL={block} TRANSFER=PUSH", "host_code", "-w 0 -e 1 -i 65536"),
+    "Microbenchmarks/MRAM-Latency": ("BL={block} OP=READ MEM=MRAM", "host_code", "-w 0 -e 1 -i 135168"),
+    "Microbenchmarks/Operational-Intensity": ("BL={block} OP=ADD TYPE=INT32", "host_code", "-w 0 -e 1 -i 65536 -p 1"),
+    "Microbenchmarks/Random-GUPS": ("BL={block}", "host_code", "-w 0 -e 1 -i 4096"),
+    "Microbenchmarks/STREAM": ("BL={block} OP=copy MEM=WRAM", "host_code", "-w 0 -e 1 -i 65536"),
+    "Microbenchmarks/STRIDED": ("BL={block} OP=FINEFINE", "host_code", "-w 0 -e 1 -i 135168 -s 1"),
+    "Microbenchmarks/WRAM": ("BL={block} OP=streaming MEM=WRAM TYPE=INT64", "host_code", "-w 0 -e 1 -i 65536"),
 }
 
 
@@ -61,7 +62,8 @@ def main() -> int:
         generate_inputs(root)
 
         def outcome(name: str, dpus: int, tasklets: int) -> Outcome:
-            variables, host, arguments = PROGRAMS[name]
+            values = {"block": 10 if tasklets <= 16 else 8, "slices": dpus * tasklets * 512}
+            variables, host, arguments = (text.format(**values) for text in PROGRAMS[name])
             failure = upmem_checkout.build(
                 root / name, f"NR_DPUS={dpus}", f"NR_TASKLETS={tasklets}", *variables.split()
             )

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -66,5 +64,8 @@ def _check(
 
     Run a host program and report wrong DMA, races between tasklets and other faults of its DPU program.
     """
-    environment = {**os.environ, "NEARBANK_UPMEM_CHECK": "1"}
-    raise typer.Exit(subprocess.run(command, env=environment).returncode)
+    from nearbank import upmem_check
+
+    verdict, code = upmem_check.run(command)
+    typer.echo(verdict)
+    raise typer.Exit(code)

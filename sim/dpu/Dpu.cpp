@@ -61,6 +61,8 @@ std::vector<std::string> sourceLines(const Program &program, const std::vector<u
     line.erase(line.find_last_not_of(" \n") + 1);
     if (line.rfind("0x", 0) == 0)
       ++number;
+    else if (line.find("/upmem/device/include/") != std::string::npos)
+      continue; // What the headers inline is the caller's doing.
     else if (number > 0 && number <= lines.size() && line.rfind("??", 0) != 0)
       lines[number - 1] += (lines[number - 1].empty() ? "" : ", inlined at ") + line;
   }

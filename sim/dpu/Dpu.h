@@ -63,8 +63,11 @@ private:
   std::unique_ptr<std::byte[]> wram_;
 };
 
+class Checker;
+
 struct RunLimits {
   uint64_t timeoutCycles = 0; ///< 0: none.
+  Checker *checker = nullptr; ///< Sees every instruction, when there is one.
 };
 
 /// Runs every tasklet to its end, interleaved instruction by instruction (engine `exact`).

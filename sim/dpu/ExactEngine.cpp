@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine `exact`: tasklets interleaved as the pipeline interleaves them, one issue slot at a time.
 
+#include "sim/dpu/Checker.h"
 #include "sim/dpu/DmaEngine.h"
 #include "sim/dpu/Tasklets.h"
 
@@ -13,7 +14,7 @@ class ExactEngine : public Tasklets {
 public:
   ExactEngine(Dpu &dpu, const DpuConfig &config, const RunLimits &limits)
       : Tasklets(dpu, config), dma_(config), limit_(limits.timeoutCycles ? limits.timeoutCycles : ~uint64_t{0}),
-        dispatch_(static_cast<uint64_t>(config.dispatchCycles)) {}
+        dispatch_(static_cast<uint64_t>(config.dispatchCycles)), checker_(limits.checker) {}
 
   void run() {
     for (unsigned id = 0; id < numTasklets; ++id)
@@ -112,6 +113,8 @@ private:
         requeue(id);
         return true;
       }
+      if (__builtin_expect(checker_ != nullptr, 0))
+        checker_->observe(id, tasklet, in, tasklets[tasklet.registers[in.rs1] % 24].isAsleep);
       Effect effect;
       execute(id, tasklet, in, effect);
       ++stats.instructions;
@@ -187,6 +190,7 @@ private:
 
   DmaEngine dma_;
   uint64_t limit_, dispatch_;
+  Checker *checker_;
   uint64_t cycle_ = 0, counterBase_ = 0;
   Entry ring_[32] = {}, late_[32] = {};
   unsigned ringBegin_ = 0, ringEnd_ = 0, numLate_ = 0;

@@ -209,4 +209,18 @@ std::string Program::describe(uint32_t address) const {
   return best ? fmt::format("{}+{:#x}", *best, address - start) : fmt::format("{:#x}", address);
 }
 
+std::string Program::describeData(uint32_t address, bool isMram) const {
+  uint32_t target = isMram ? MramBase + (address & (Mram::Bytes - 1)) : address;
+  for (const auto &[name, symbol] : symbols)
+    if (!symbol.isFunction && symbol.address <= target && target - symbol.address < symbol.size)
+      return target == symbol.address ? fmt::format("{:#x} ({})", address, name)
+                                      : fmt::format("{:#x} ({}+{:#x})", address, name, target - symbol.address);
+  for (unsigned id = 0; id < numTasklets && !isMram; ++id)
+    if (target >= stackStart[id] && target < stackStart[id + 1])
+      return fmt::format("{:#x} (stack of tasklet {})", address, id);
+  const Symbol *heap = find("__sys_heap_start");
+  return !isMram && heap && target >= heap->address ? fmt::format("{:#x} (heap)", address)
+                                                    : fmt::format("{:#x}", address);
+}
+
 } // namespace nearbank::dpu

@@ -43,6 +43,8 @@ public:
   const Symbol *find(std::string_view name) const;
   /// "function+0x10" for an address in the code.
   std::string describe(uint32_t address) const;
+  /// "0x120 (variable+0x8)" for an address in WRAM, or an offset in MRAM.
+  std::string describeData(uint32_t address, bool isMram) const;
 };
 
 } // namespace nearbank::dpu

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import needs_core
-from nearbank import cli, cli_machines, cli_run, cli_train, explain, upmem_home, upmem_report
+from nearbank import cli, cli_machines, cli_run, cli_train, explain, upmem_check, upmem_home, upmem_report
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -43,6 +43,7 @@ def recorded(monkeypatch):
     monkeypatch.setattr(upmem_report, "read", lambda path: calls.append(path) or {})
     monkeypatch.setattr(upmem_report, "text", lambda document: "")
     monkeypatch.setattr(upmem_report, "page", lambda document: "")
+    monkeypatch.setattr(upmem_check, "run", lambda words: calls.append(words) or ("", 0))
     return calls
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches, waiting, callbacks and probes.
 
+#include "upmem/host/CheckLog.h"
 #include "upmem/host/System.h"
 
 #include "upmem/host/include/dpu.h"
@@ -39,7 +40,14 @@ NB_API dpu_error_t dpu_launch(dpu_set_t set, dpu_launch_policy_t policy) {
     if (!one->dpu.program())
       return DPU_ERR_NO_PROGRAM_LOADED;
   const dpu::DpuConfig &config = system.config();
-  system.parallel(all.size(), [&](size_t i) { dpu::runExact(all[i]->dpu, config, {system.timeoutCycles()}); });
+  std::vector<std::unique_ptr<dpu::Checker>> checkers(all.size());
+  system.parallel(all.size(), [&](size_t i) {
+    if (CheckLog::get().isOn())
+      checkers[i] = std::make_unique<dpu::Checker>(all[i]->dpu);
+    dpu::runExact(all[i]->dpu, config, {system.timeoutCycles(), checkers[i].get()});
+  });
+  if (CheckLog::get().isOn())
+    CheckLog::get().launched(all, checkers);
 
   Event event{.what = "launch",
               .dpus = static_cast<unsigned>(all.size()),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocation, iteration and programs.
 
+#include "upmem/host/CheckLog.h"
 #include "upmem/host/System.h"
 
 #include "upmem/host/include/dpu.h"
@@ -87,6 +88,7 @@ dpu_error_t loadBytes(dpu_set_t set, std::span<const std::byte> bytes, const std
     explain(error.report());
     return DPU_ERR_ELF_INVALID_FILE;
   }
+  CheckLog::get().loaded(*loaded, System::get().config());
   std::vector<dpu_t *> all = dpusOf(set);
   for (dpu_t *one : all)
     one->dpu.load(loaded);

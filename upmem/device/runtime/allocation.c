@@ -10,14 +10,14 @@
 extern uint8_t __sys_heap_start[], __sys_wram_end[];
 
 ATOMIC_BIT_INIT(__nb_heap);
-static uint32_t heapPointer __attribute__((section(".data.heap_pointer"))) = (uint32_t)__sys_heap_start;
+uint32_t __nb_heap_pointer __attribute__((section(".data.heap_pointer"))) = (uint32_t)__sys_heap_start;
 
 static void *takeHeap(size_t size, uint32_t alignment) {
   ATOMIC_BIT_ACQUIRE(__nb_heap);
-  uint32_t start = (heapPointer + alignment - 1) & ~(alignment - 1);
+  uint32_t start = (__nb_heap_pointer + alignment - 1) & ~(alignment - 1);
   if (size > (uint32_t)__sys_wram_end || start > (uint32_t)__sys_wram_end - size)
     __nb_fault(3, "WRAM heap is full");
-  heapPointer = start + size;
+  __nb_heap_pointer = start + size;
   ATOMIC_BIT_RELEASE(__nb_heap);
   return (void *)start;
 }
@@ -26,9 +26,9 @@ void *mem_alloc(size_t size) { return takeHeap(size, 8); }
 
 void *mem_reset(void) {
   ATOMIC_BIT_ACQUIRE(__nb_heap);
-  heapPointer = ((uint32_t)__sys_heap_start + 7) & ~7u;
+  __nb_heap_pointer = ((uint32_t)__sys_heap_start + 7) & ~7u;
   ATOMIC_BIT_RELEASE(__nb_heap);
-  return (void *)heapPointer;
+  return (void *)__nb_heap_pointer;
 }
 
 void *__nb_seqread_alloc(unsigned int size) { return takeHeap(2 * size, 8); }

@@ -18,8 +18,10 @@ void barrier_wait(barrier_t *barrier) {
     if (last != NB_NOBODY) {
       uint8_t sleeper = __sys_wait_queue_table[last];
       while (sleeper != last) {
+        // Read first: who is awake may wait in another queue at once.
+        uint8_t next = __sys_wait_queue_table[sleeper];
         __nb_resume(sleeper);
-        sleeper = __sys_wait_queue_table[sleeper];
+        sleeper = next;
       }
       __nb_resume(last);
       barrier->wait_queue = NB_NOBODY;

@@ -14,7 +14,7 @@ from pathlib import Path
 import upmem_checkout
 from upmem_checkout import Outcome
 
-#: Program -> (make variables, host program, arguments); sizes are small enough for a run of seconds. Blocks of 1 KB for 24
+#: Program -> (make variables, host program, arguments); sizes are small enough for a run of seconds. 1 KB blocks of 24
 #: tasklets are more than WRAM holds; TS searches nothing in slices of one query (256).
 PROGRAMS = {
     "VA": ("BL={block}", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
@@ -32,7 +32,7 @@ PROGRAMS = {
     "RED": ("BL={block}", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
     "SCAN-SSA": ("BL={block}", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
     "SCAN-RSS": ("BL={block}", "host_code", "-w 0 -e 1 -i 65536 -x 1"),
-    "TRNS": ("", "host_code", "-w 0 -e 1 -p 8 -o 64 -x 1"),
+    "TRNS": ("", "host_code", "-w 0 -e 1 -p 8 -o 32 -x 1"),
     "Microbenchmarks/Arithmetic-Throughput": ("BL={block} OP=ADD TYPE=INT32", "host_code", "-w 0 -e 1 -i 65536"),
     "Microbenchmarks/CPU-DPU": ("BL={block} TRANSFER=PUSH", "host_code", "-w 0 -e 1 -i 65536"),
     "Microbenchmarks/MRAM-Latency": ("BL={block} OP=READ MEM=MRAM", "host_code", "-w 0 -e 1 -i 135168"),

@@ -80,6 +80,8 @@ struct NestFacts {
   ElementType computeType = ElementType::F32; ///< Type of the main arithmetic.
   /// By operand number: exclusive upper bound of integer operands that index other operands.
   std::map<uint32_t, int64_t> indexBounds;
+  /// Whether it multiplies and adds up over a reduction: what codegen tiles, and op-type places.
+  bool isContraction() const { return kind == "contraction" || kind == "convolution"; }
   /// Arithmetic per distinct byte, operations per byte.
   double intensity() const {
     double bytes = bytesRead + bytesWritten;

@@ -9,8 +9,8 @@
 #include "compiler/profile/HostProfiler.h"
 #include "compiler/profile/ProfileDatabase.h"
 #include "runtime/Error.h"
-#include "sim/system/NmcDevice.h"
 #include "sim/system/SampledLaunch.h"
+#include "sim/system/SimulatedDevice.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"

@@ -4,9 +4,8 @@
 #include "compiler/driver/SimulatorVersion.h"
 #include "compiler/profile/ScratchArena.h"
 #include "runtime/Error.h"
-#include "sim/system/HostDevice.h"
-#include "sim/system/NmcDevice.h"
 #include "sim/system/SampledLaunch.h"
+#include "sim/system/SimulatedDevice.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"

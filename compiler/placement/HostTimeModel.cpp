@@ -2,14 +2,14 @@
 
 #include "compiler/placement/HostTimeModel.h"
 
+#include "compiler/placement/TimeModel.h"
+
 #include <algorithm>
 #include <cmath>
 
 namespace nearbank::placement {
 namespace {
 
-// Instructions of one transcendental after expansion to a polynomial, as in PL-3.
-constexpr double transcendentalInstructions = 24;
 // Pointer increments, counter, compare and branch of one trip of an innermost loop.
 constexpr double loopInstructions = 4;
 // Results that one trip of a contraction's innermost loop adds to: 6 rows x 4 vectors, or 4 x 4 scalars.
@@ -18,8 +18,6 @@ constexpr double vectorTile = 24, scalarTile = 16;
 constexpr double vectorTileLoads = 10, scalarTileLoads = 8;
 // Rows of a block that share a copied panel, and instructions of copying one element.
 constexpr double panelRows = 96, panelInstructions = 4;
-
-bool isContraction(const NestFacts &facts) { return facts.kind == "contraction" || facts.kind == "convolution"; }
 
 /// Whether the innermost loop runs on vectors: not where addresses depend on data.
 bool isVectorized(const NestFacts &facts) {
@@ -44,7 +42,7 @@ HostTimePrediction predictHostTime(const NestFacts &facts, const profile::NestPr
   // PL-9.1: instructions through the dispatcher, arithmetic through its ports.
   double vectors = double(facts.iterations) / prediction.lanes;
   double instructions, arithmetic;
-  if (isContraction(facts)) {
+  if (facts.isContraction()) {
     bool isVector = prediction.lanes > 1;
     double tile = isVector ? vectorTile : scalarTile, loads = isVector ? vectorTileLoads : scalarTileLoads;
     arithmetic = vectors / double(ports.fpMulPorts);
@@ -73,7 +71,7 @@ HostTimePrediction predictHostTime(const NestFacts &facts, const profile::NestPr
   double distinct = facts.bytesRead + facts.bytesWritten, capacity = double(host.l3.sizeBytes);
   bool fits = distinct <= capacity * std::ceil(double(core.count) / double(std::max<int64_t>(1, host.l3SharedBy)));
   prediction.dramBytes =
-      fits || isContraction(facts) ? distinct : std::max(distinct, profile.cache.l3Misses * lineBytes);
+      fits || facts.isContraction() ? distinct : std::max(distinct, profile.cache.l3Misses * lineBytes);
 
   prediction.computeNs =
       (prediction.computeCycles + prediction.stallCycles) / prediction.coresUsed * prediction.imbalance / core.clockGHz;

@@ -9,7 +9,7 @@ namespace nearbank::placement {
 
 void placeOpType(const NestView &nest, NestDecision &decision) {
   const std::string &kind = nest.kernel.facts.kind;
-  bool isListed = kind == "contraction" || kind == "convolution";
+  bool isListed = nest.kernel.facts.isContraction();
   decision.site = isListed ? Site::Pim : Site::Host;
   decision.reason =
       isListed ? fmt::format("op-type places nests of kind {}", kind)

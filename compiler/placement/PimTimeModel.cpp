@@ -2,14 +2,14 @@
 
 #include "compiler/placement/PimTimeModel.h"
 
+#include "compiler/placement/TimeModel.h"
+
 #include <algorithm>
 #include <cmath>
 
 namespace nearbank::placement {
 namespace {
 
-// Instructions of one transcendental after expansion to a polynomial: range reduction, about ten FMAs, reconstruction.
-constexpr double transcendentalInstructions = 24;
 // Pointer increments, counter, compare and branch of one innermost iteration with three operands.
 constexpr double loopInstructions = 5;
 // Contractions keep a register tile of 4 x 4 results: 16 iterations share one trip of the innermost loop.
@@ -19,11 +19,9 @@ constexpr double tilePointers = 8;
 // Share of a polynomial's operations that wait for the one before: two halves of it are evaluated side by side.
 constexpr double polynomialChain = 0.5;
 
-bool isContraction(const NestFacts &facts) { return facts.kind == "contraction" || facts.kind == "convolution"; }
-
 /// Trips of the innermost loop over the whole nest.
 double innermostTrips(const NestFacts &facts) {
-  return double(facts.iterations) / (isContraction(facts) ? contractionTile : 1);
+  return double(facts.iterations) / (facts.isContraction() ? contractionTile : 1);
 }
 
 bool isTraced(const profile::NestProfile &profile) {
@@ -34,9 +32,9 @@ bool isTraced(const profile::NestProfile &profile) {
 double numInstructions(const NestFacts &facts, const profile::NestProfile &profile) {
   const OperationCounts &operations = facts.operations;
   // A contraction's multiply and add are one fused instruction.
-  double fused = isContraction(facts) ? operations.floatOps / 2 : 0;
+  double fused = facts.isContraction() ? operations.floatOps / 2 : 0;
   if (isTraced(profile))
-    return profile.cache.instructions - fused + (isContraction(facts) ? innermostTrips(facts) * tilePointers : 0);
+    return profile.cache.instructions - fused + (facts.isContraction() ? innermostTrips(facts) * tilePointers : 0);
   return operations.floatOps - fused + operations.integerOps + operations.divisions + operations.conversions +
          operations.loads + operations.stores + operations.transcendentals * transcendentalInstructions +
          innermostTrips(facts) * loopInstructions;
@@ -52,7 +50,7 @@ double latencyCycles(const NestFacts &facts, const MachineConfig &machine) {
       innermostTrips(facts) * perTrip + operations.divisions * double(core.fpDivCycles - 1) +
       operations.conversions * double(core.fpMoveCycles - 1) +
       operations.transcendentals * transcendentalInstructions * polynomialChain * double(core.fpFmaCycles - 1);
-  if (!isContraction(facts))
+  if (!facts.isContraction())
     cycles += operations.floatOps * double(core.fpAddCycles - 1);
   return cycles;
 }

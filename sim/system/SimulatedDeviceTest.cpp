@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/system/NmcDevice.h"
+#include "sim/system/SimulatedDevice.h"
 
 #include "runtime/Error.h"
 
@@ -62,9 +62,9 @@ std::vector<std::byte> elfOf(const std::vector<uint32_t> &code) {
   return file;
 }
 
-class NmcDeviceTest : public ::testing::Test {
+class SimulatedDeviceTest : public ::testing::Test {
 protected:
-  NmcDeviceTest() {
+  SimulatedDeviceTest() {
     for (int64_t i = 0; i < tasks; ++i)
       in[i] = i * 3;
   }
@@ -84,7 +84,7 @@ protected:
   KernelStatus status;
 };
 
-TEST_F(NmcDeviceTest, KernelComputesOnTheHostsBuffers) {
+TEST_F(SimulatedDeviceTest, KernelComputesOnTheHostsBuffers) {
   NmcDevice device(config);
   run(device);
   for (int64_t i = 0; i < tasks; ++i)
@@ -92,7 +92,7 @@ TEST_F(NmcDeviceTest, KernelComputesOnTheHostsBuffers) {
   EXPECT_EQ(status.code, 0);
 }
 
-TEST_F(NmcDeviceTest, TimingCarriesTheMachinesStatistics) {
+TEST_F(SimulatedDeviceTest, TimingCarriesTheMachinesStatistics) {
   NmcDevice device(config);
   PimTiming timing = run(device);
   EXPECT_GE(timing.instructions, static_cast<uint64_t>(tasks) * 11);
@@ -103,14 +103,14 @@ TEST_F(NmcDeviceTest, TimingCarriesTheMachinesStatistics) {
   EXPECT_THAT(timing.counters, Contains(Key("rowHits")));
 }
 
-TEST_F(NmcDeviceTest, SimulatingThreadsDoNotChangeTheTiming) {
+TEST_F(SimulatedDeviceTest, SimulatingThreadsDoNotChangeTheTiming) {
   NmcDevice one(config, 1), three(config, 3);
   PimTiming first = run(one), second = run(three);
   EXPECT_EQ(first.coreCycles, second.coreCycles);
   EXPECT_EQ(first.counters, second.counters);
 }
 
-TEST_F(NmcDeviceTest, BuffersThatTheNestOnlyReadsAreWriteProtected) {
+TEST_F(SimulatedDeviceTest, BuffersThatTheNestOnlyReadsAreWriteProtected) {
   isOutputWritable = false;
   NmcDevice device(config);
   EXPECT_THROW(run(device), DeviceError);

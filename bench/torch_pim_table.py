@@ -7,6 +7,10 @@ or modelled (crossings); only min-cut's decisions come from predicted ones. Each
 
     nearbank plan SPEC --machine nmc-32,nmc-64,nmc-128 --policy POLICIES --host host-16 --simulate sampled
 
+--host and --machine judge the same rows against other machine files, such as PIMProf's:
+
+    torch_pim_table.py --host pimprof-host --machine pimprof-pim-32,pimprof-pim-64,pimprof-pim-128
+
 Documents are kept under --out and taken again when they are there; --again makes them anew. Beside the text, the folder
 gets table.md, table.html and table.csv.
 """
@@ -26,9 +30,7 @@ from pathlib import Path
 from context import describe
 from nearbank.specs import OPERATOR_NAMES
 
-MACHINES = ("nmc-32", "nmc-64", "nmc-128")
 POLICIES = ("two-stage", "op-type", "min-cut", "oracle", "pim-only")
-HOST = "host-16"
 
 #: Largest speed-up over CPU-only that the abstract of Torch-PIM states for 32 to 128 PIM cores.
 PAPER = {"tensor operators": 8.6, "MLP": 2.9, "attention": 4.4, "GPT-J-6B": 5.1, "LLaMA-7B": 3.6}
@@ -83,23 +85,14 @@ class Cell:
         return sum(self.value(name) for name in ("modelledHostTimeOfHostNests", "pimTime", "crossingTime"))
 
 
-def plan(row: Row, out: Path, again: bool, extra: list[str]) -> dict | None:
+def plan(row: Row, options: argparse.Namespace, extra: list[str]) -> dict | None:
     """Return the run document of a row; plans it unless it is there. None when planning fails."""
-    folder = out / row.name.replace(" ", "-")
+    folder = options.out / row.name.replace(" ", "-")
     document = folder / "run.json"
-    if again or not document.exists():
-        command = [sys.executable, "-m", "nearbank", "plan", *row.arguments, "--machine", ",".join(MACHINES)]
-        command += [
-            "--policy",
-            ",".join(POLICIES),
-            "--host",
-            HOST,
-            "--simulate",
-            "sampled",
-            "--out",
-            str(folder),
-            *extra,
-        ]
+    if options.again or not document.exists():
+        command = [sys.executable, "-m", "nearbank", "plan", *row.arguments, "--machine", options.machine]
+        command += ["--policy", ",".join(POLICIES), "--host", options.host, "--simulate", "sampled"]
+        command += ["--out", str(folder), *extra]
         started = time.monotonic()
         run = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ)
         print(f"# {row.name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
@@ -139,14 +132,14 @@ BYTES = ("B", "KB", "MB", "GB", "TB")
 ENERGY = ("pJ", "nJ", "uJ", "mJ", "J")
 
 
-def table(cells: list[Cell]) -> tuple[list[str], list[list[str]]]:
+def table(cells: list[Cell], machines: list[str]) -> tuple[list[str], list[list[str]]]:
     """Header and lines: one line for each row and machine."""
     header = ["group", "row", "machine", *POLICIES, "min-cut regret", "two-stage agrees", "two-stage regret"]
     header += ["DRAM two-stage", "link two-stage", "energy cpu-only", "energy two-stage"]
     lines = []
     by_key = {(cell.row.name, cell.machine, cell.policy): cell for cell in cells}
     for row in dict.fromkeys(cell.row for cell in cells):
-        for machine in MACHINES:
+        for machine in machines:
             found = {policy: by_key.get((row.name, machine, policy)) for policy in POLICIES}
             if not all(found.values()):
                 continue
@@ -216,6 +209,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="rows to make; all by default")
     parser.add_argument("--out", type=Path, default=Path("nearbank-out/torch-pim-table"))
+    parser.add_argument("--host", default="host-16", help="modelled host; host-16 by default")
+    parser.add_argument("--machine", default="nmc-32,nmc-64,nmc-128", help="PIM machines, separated by commas")
     parser.add_argument("--again", action="store_true", help="plan rows anew that are there")
     parser.add_argument("--only-present", action="store_true", help="make the table of the documents that are there")
     options, extra = parser.parse_known_args()
@@ -225,11 +220,11 @@ def main() -> None:
     for row in chosen:
         if options.only_present and not (options.out / row.name.replace(" ", "-") / "run.json").exists():
             continue
-        document = plan(row, options.out, options.again, extra)
+        document = plan(row, options, extra)
         if document is not None:
             cells += cells_of(row, document)
-    header, lines = table(cells)
-    title = f"Speed-up over cpu-only on {HOST}, simulated"
+    header, lines = table(cells, options.machine.split(","))
+    title = f"Speed-up over cpu-only on {options.host}, simulated"
     notes = [describe().removeprefix("# "), *headlines(cells)]
     print("\n".join(f"# {note}" for note in notes))
     widths = [max(len(line[i]) for line in [header, *lines]) for i in range(len(header))]

@@ -66,7 +66,7 @@ dpu_error_t lookUp(const std::vector<dpu_t *> &all, const char *name, dpu_symbol
   return DPU_OK;
 }
 
-/// TR-1 (docs/model.md): time of one transfer.
+/// HT-1 (docs/model.md): time of one transfer.
 double transferUs(const std::vector<dpu_t *> &active, Place place, Direction direction, bool isBroadcast,
                   size_t length) {
   const dpu::DpuConfig &config = System::get().config();

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -16,6 +15,7 @@ from nearbank.html_bars import kernel_bars, summary_bars, traffic_bars
 from nearbank.html_cards import cards
 from nearbank.html_roofline import roofline_svg
 from nearbank.html_tables import crossing_rows, placement_rows, tiles
+from nearbank.html_templates import templates
 from nearbank.render_units import format_number, format_quantity, format_value, value_of
 from nearbank.report_runs import host_label, overview_rows
 from nearbank.report_verdict import verdict
@@ -28,14 +28,7 @@ BRIEF_NESTS = 1200
 
 @cache
 def _environment() -> jinja2.Environment:
-    templates = Path(__file__).with_name("templates")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(templates),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = templates()
     environment.filters.update(quantity=format_quantity, number=format_number, value_of=value_of)
     environment.globals.update(format_value=format_value)
     return environment

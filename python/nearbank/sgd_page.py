@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from nearbank.html_templates import templates
 from nearbank.sgd_document import TIME_LABELS, spoken_seconds, verdict
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 560, 260, 64, 40
@@ -19,13 +19,7 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 560, 260, 64, 40
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = templates()
     environment.globals.update(seconds=spoken_seconds)
     return environment.get_template("train.html.j2")
 

@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
-import html
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nearbank.errors import make_error
+from nearbank.html_templates import templates
+from nearbank.render_text import table_lines
 
 _SCHEMA = "nearbank-upmem-run/1"
+#: Columns that are aligned to the right.
+_NUMBERS = {
+    *("#", "DPUs", "tasklets", "ms", "cycles", "IPC", "awake", "DMA bytes", "DMA busy", "DMA wait"),
+    *("count", "bytes", "us", "GB/s"),
+}
 
 
 def read(path: Path) -> Mapping[str, Any]:
@@ -228,11 +235,40 @@ def text(document: Mapping[str, Any]) -> str:
     """
     lines = [_heading(document)]
     for title, columns, rows in _tables(document):
-        widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
-        lines += ["", title]
-        for row in [columns, *rows]:
-            lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        numbers = [i for i in range(len(columns)) if columns[i] in _NUMBERS]
+        lines += ["", title, *table_lines([columns, *rows], numbers)]
     return "\n".join(lines)
+
+
+def _bars(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What launches, transfers and loads took, and what launches spent their issue slots on."""
+    sums = totals(document)
+    whole = sum(sums.values()) or 1.0
+    kinds = (("launch", "pim", "simulated"), ("transfer", "link", "modelled"), ("load", "host", "assumed"))
+    bars = [
+        {
+            "label": f"{name}{'es' if name == 'launch' else 's'}",
+            "side": side,
+            "share": round(100 * sums[name] / whole, 2),
+            "text": f"{sums[name]:.3f} ms",
+            "kind": kind,
+        }
+        for name, side, kind in kinds
+    ]
+    slots: Counter[str] = Counter()
+    for event in document["events"]:
+        slots.update(event.get("slotsByKind", {}))
+    return bars + [
+        {
+            "label": f"slots: {kind}",
+            "side": "pim",
+            "share": round(100 * count / slots.total(), 2),
+            "text": f"{count:,}",
+            "kind": "simulated",
+        }
+        for kind, count in slots.most_common()
+        if count
+    ]
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -248,20 +284,17 @@ def page(document: Mapping[str, Any]) -> str:
     str
         HTML.
     """
-    parts = [
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>UPMEM run</title><style>',
-        "body{font:14px system-ui,sans-serif;margin:2em}table{border-collapse:collapse;margin:1em 0}",
-        "td,th{padding:.2em .7em;border-bottom:1px solid #ccc;text-align:left}td{font-variant-numeric:tabular-nums}",
-        f"</style><h1>UPMEM run</h1><p>{html.escape(_heading(document))}</p>",
-    ]
-    for title, columns, rows in _tables(document):
-        parts.append(f"<h2>{html.escape(title)}</h2><table><tr>")
-        parts += [f"<th>{html.escape(column)}</th>" for column in columns]
-        parts.append("</tr>")
-        for row in rows:
-            parts.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>")
-        parts.append("</table>")
-    return "".join(parts) + "</html>\n"
+    return (
+        templates()
+        .get_template("upmem.html.j2")
+        .render(
+            document=document,
+            heading=_heading(document),
+            bars=_bars(document),
+            tables=_tables(document),
+            numbers=_NUMBERS,
+        )
+    )
 
 
 def trace(document: Mapping[str, Any]) -> str:

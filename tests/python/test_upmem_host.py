@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host library: asynchronous jobs, callbacks, scatter-gather, several programs, C++, and what survives bad input."""
+"""The host library: asynchronous jobs, callbacks, scatter-gather, several programs, C++, and surviving bad input."""
 
 import json
 import subprocess

@@ -4,6 +4,7 @@
 
 #include "runtime/Error.h"
 #include "sim/dpu/Decode.h"
+#include "sim/dpu/Engine.h"
 
 #include <cstring>
 #include <fstream>
@@ -59,7 +60,7 @@ void SimulatedDpu::launch(int64_t first, int64_t count) {
   image_.setSteps(first, count);
   std::memcpy(dpu_.wram() + simulation_.program->symbols.at("sgd_arguments").address, &image_.arguments(),
               sizeof(SgdArguments));
-  dpu::runExact(dpu_, simulation_.machine, {});
+  dpu::makeExactEngine(simulation_.machine)->run(dpu_, {});
 }
 
 void SimulatedDpu::checkFault() const {

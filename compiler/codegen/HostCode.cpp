@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/HostCode.h"
 #include "compiler/codegen/Gemm.h"
+#include "compiler/codegen/OptimizeModule.h"
 #include "compiler/codegen/TraceInstrumentation.h"
 #include "compiler/profile/TraceSink.h"
 #include "runtime/Error.h"
 
 #include "llvm/ADT/bit.h"
-#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -22,30 +21,6 @@ namespace nearbank::codegen {
 static Error codeError(const std::string &stage, llvm::Error error) {
   return InternalError({"NB0901", "generated host code was refused", stage, "code that LLVM accepts",
                         llvm::toString(std::move(error)), "report this with the model that caused it"});
-}
-
-void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine, Optimization optimization) {
-  llvm::PipelineTuningOptions tuning;
-  bool isVectorized = optimization != Optimization::Scalar;
-  tuning.LoopVectorization = tuning.SLPVectorization = isVectorized;
-  tuning.LoopUnrolling = isVectorized;
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graph;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine, tuning);
-  llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
-  // A trace must show every store, so none may become a library call there either.
-  if (optimization != Optimization::Vectorized)
-    library.disableAllFunctions();
-  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graph, modules);
-  builder.buildPerModuleDefaultPipeline(isVectorized ? llvm::OptimizationLevel::O3 : llvm::OptimizationLevel::O2)
-      .run(module, modules);
 }
 
 struct HostCode::Impl {

@@ -7,10 +7,6 @@
 
 #include <memory>
 
-namespace llvm {
-class TargetMachine;
-}
-
 namespace nearbank::codegen {
 
 /// Native code of some kernels. Function pointers are valid as long as the object lives.
@@ -29,10 +25,5 @@ private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Vectorising optimisation for a machine with a C library, the same for one without (no loop becomes a memset),
-/// or scalar optimisation for address traces.
-enum class Optimization { Vectorized, Freestanding, Scalar };
-void optimizeModule(llvm::Module &module, llvm::TargetMachine &machine, Optimization optimization);
 
 } // namespace nearbank::codegen

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/PimCode.h"
-#include "compiler/codegen/HostCode.h"
+#include "compiler/codegen/OptimizeModule.h"
 #include "compiler/codegen/RiscvLink.h"
 
 #include "llvm/IR/LegacyPassManager.h"

@@ -39,12 +39,18 @@ public:
       nextPort_ = windows_.empty() ? std::numeric_limits<double>::infinity() : windows_.front().begin;
     }
   }
-  uint64_t busyCycles() const { return static_cast<uint64_t>(busy_); }
 
-private:
+  /// When double words of one transfer pass the WRAM port, one each `interval` cycles.
   struct Window {
     double begin, end, interval;
   };
+  /// The window that ends first; none when no transfer is under way.
+  const Window *window() const { return windows_.empty() ? nullptr : &windows_.front(); }
+  void dropWindow() { windows_.pop_front(); }
+
+  uint64_t busyCycles() const { return static_cast<uint64_t>(busy_); }
+
+private:
   void addWindow(Window window) {
     if (windows_.empty())
       nextPort_ = window.begin;

@@ -70,10 +70,6 @@ struct RunLimits {
   Checker *checker = nullptr; ///< Sees every instruction, when there is one.
 };
 
-/// Runs every tasklet to its end, interleaved instruction by instruction (engine `exact`).
-/// Sets dpu.last and dpu.fault; adds to dpu.total.
-void runExact(Dpu &dpu, const DpuConfig &config, const RunLimits &limits);
-
 /// Formats like printf. `arguments` is where the C variable arguments lie in WRAM.
 std::string formatGuest(Dpu &dpu, uint32_t format, uint32_t arguments);
 

@@ -3,6 +3,7 @@
 
 #include "sim/dpu/Checker.h"
 #include "sim/dpu/DmaEngine.h"
+#include "sim/dpu/Engine.h"
 #include "sim/dpu/Tasklets.h"
 
 #include <fmt/format.h>
@@ -10,9 +11,9 @@
 namespace nearbank::dpu {
 namespace {
 
-class ExactEngine : public Tasklets {
+class ExactRun : public Tasklets {
 public:
-  ExactEngine(Dpu &dpu, const DpuConfig &config, const RunLimits &limits)
+  ExactRun(Dpu &dpu, const DpuConfig &config, const RunLimits &limits)
       : Tasklets(dpu, config), dma_(config), limit_(limits.timeoutCycles ? limits.timeoutCycles : ~uint64_t{0}),
         dispatch_(static_cast<uint64_t>(config.dispatchCycles)), checker_(limits.checker) {}
 
@@ -197,8 +198,17 @@ private:
   uint32_t lastSleeper_ = 0;
 };
 
+class ExactEngine : public Engine {
+public:
+  explicit ExactEngine(const DpuConfig &config) : config_(config) {}
+  void run(Dpu &dpu, const RunLimits &limits) override { ExactRun(dpu, config_, limits).run(); }
+
+private:
+  const DpuConfig &config_;
+};
+
 } // namespace
 
-void runExact(Dpu &dpu, const DpuConfig &config, const RunLimits &limits) { ExactEngine(dpu, config, limits).run(); }
+std::unique_ptr<Engine> makeExactEngine(const DpuConfig &config) { return std::make_unique<ExactEngine>(config); }
 
 } // namespace nearbank::dpu

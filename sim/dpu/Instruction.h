@@ -39,4 +39,27 @@ struct Instruction {
   uint16_t routineSlots = 0; ///< Not 0 at the entry of a library routine: slots of the whole call.
 };
 
+inline bool isBranch(Op op) { return op >= Op::Beq && op <= Op::Bgeu; }
+inline bool isLoad(Op op) { return op >= Op::Lb && op <= Op::Lhu; }
+inline bool isStore(Op op) { return op >= Op::Sb && op <= Op::Sw; }
+inline bool isMramStore(Op op) { return op >= Op::MramSb && op <= Op::MramSw; }
+inline bool isMramAccess(Op op) { return op >= Op::MramLb && op <= Op::MramSw; }
+inline bool isRegisterRegister(Op op) { return op >= Op::Add && op <= Op::Remu; }
+inline bool isAlu(Op op) { return op >= Op::Addi && op <= Op::And; }
+/// Whether only an engine can execute it: it acts on other tasklets, on time or on MRAM.
+inline bool isForEngine(Op op) { return (op >= Op::Acquire && op != Op::Nop) || isMramAccess(op); }
+
+/// Whether `reg` is one of the first two source registers.
+inline bool reads(const Instruction &in, uint8_t reg) {
+  if (reg == 0 || reg == DiscardRegister || in.op == Op::Li || in.op == Op::Jal)
+    return false;
+  bool second =
+      isBranch(in.op) || isStore(in.op) || isMramStore(in.op) || isRegisterRegister(in.op) || in.op >= Op::MulByte;
+  return in.rs1 == reg || (second && in.rs2 == reg);
+}
+/// The register that is written; DiscardRegister when none is.
+inline uint8_t written(const Instruction &in) {
+  return isBranch(in.op) || isStore(in.op) || isMramStore(in.op) ? DiscardRegister : in.rd;
+}
+
 } // namespace nearbank::dpu

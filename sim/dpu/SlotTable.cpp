@@ -7,26 +7,6 @@
 namespace nearbank::dpu {
 namespace {
 
-bool isBranch(Op op) { return op >= Op::Beq && op <= Op::Bgeu; }
-bool isLoad(Op op) { return op >= Op::Lb && op <= Op::Lhu; }
-bool isStore(Op op) { return (op >= Op::Sb && op <= Op::Sw) || (op >= Op::MramSb && op <= Op::MramSw); }
-bool isRegisterRegister(Op op) { return op >= Op::Add && op <= Op::Remu; }
-bool isAlu(Op op) { return op >= Op::Addi && op <= Op::And; }
-
-bool reads(const Instruction &in, uint8_t reg) {
-  if (reg == 0 || reg == DiscardRegister)
-    return false;
-  switch (in.op) {
-  case Op::Li:
-  case Op::Jal:
-    return false;
-  default:
-    break;
-  }
-  bool second = isBranch(in.op) || isStore(in.op) || isRegisterRegister(in.op) || in.op >= Op::MulByte;
-  return in.rs1 == reg || (second && in.rs2 == reg);
-}
-
 class Pass {
 public:
   Pass(std::vector<Instruction> &code, const DpuConfig &config) : code_(code), config_(config) {
@@ -66,7 +46,7 @@ private:
       const Instruction &in = code_[k];
       if (reads(in, shift.rd) && (in.op != Op::Add || in.rs1 == in.rs2))
         return;
-      if (in.rd == shift.rd && !isBranch(in.op) && !isStore(in.op)) {
+      if (written(in) == shift.rd) {
         if (in.op == Op::Add && reads(in, shift.rd))
           shift.slots = 0;
         return;
@@ -143,7 +123,7 @@ private:
           in.slots = 0;
         return;
       }
-      if (!isBranch(in.op) && !isStore(in.op) && (in.rd == low || in.rd == high))
+      if (written(in) == low || written(in) == high)
         return;
     }
   }

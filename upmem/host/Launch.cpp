@@ -44,7 +44,7 @@ NB_API dpu_error_t dpu_launch(dpu_set_t set, dpu_launch_policy_t policy) {
   system.parallel(all.size(), [&](size_t i) {
     if (CheckLog::get().isOn())
       checkers[i] = std::make_unique<dpu::Checker>(all[i]->dpu);
-    dpu::runExact(all[i]->dpu, config, {system.timeoutCycles(), checkers[i].get()});
+    system.engine().run(all[i]->dpu, {system.timeoutCycles(), checkers[i].get()});
   });
   if (CheckLog::get().isOn())
     CheckLog::get().launched(all, checkers);

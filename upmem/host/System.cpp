@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "upmem/host/System.h"
+#include "upmem/host/CheckLog.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -21,13 +22,14 @@ const char *environment(const char *name, const char *otherwise) {
   return value && *value ? value : otherwise;
 }
 
-// <home>/lib/libdpu.so -> <home>/share/upmem/machines.
-std::string builtinMachine() {
+// <home> of <home>/lib/libdpu.so.
+std::filesystem::path home() {
   Dl_info info{};
-  dladdr(reinterpret_cast<const void *>(&builtinMachine), &info);
+  dladdr(reinterpret_cast<const void *>(&home), &info);
   std::filesystem::path library = std::filesystem::weakly_canonical(info.dli_fname ? info.dli_fname : "libdpu.so");
-  return (library.parent_path().parent_path() / "share/upmem/machines/upmem-v1a.yaml").string();
+  return library.parent_path().parent_path();
 }
+std::string builtinMachine() { return (home() / "share/upmem/machines/upmem-v1a.yaml").string(); }
 
 dpu::DpuConfig chosenMachine() {
   std::string name = environment("NEARBANK_MACHINE", "upmem");
@@ -95,11 +97,17 @@ System::System() {
   numThreads_ = static_cast<unsigned>(std::strtoul(environment("NEARBANK_THREADS", "0"), nullptr, 10));
   if (numThreads_ == 0)
     numThreads_ = std::max(1u, std::thread::hardware_concurrency());
-  std::string engine = environment("NEARBANK_UPMEM", "exact");
-  if (engine != "exact" && engine != "fast")
-    failure_ = {"NB0802", "unknown engine", "NEARBANK_UPMEM", "exact or fast", engine, ""};
+  engineName_ = environment("NEARBANK_UPMEM", "exact");
   try {
     config_ = chosenMachine();
+    if (CheckLog::get().isOn())
+      engineName_ = "exact"; // The checker sees every instruction.
+    if (engineName_ == "exact")
+      engine_ = dpu::makeExactEngine(config_);
+    else if (engineName_ == "fast")
+      engine_ = dpu::makeFastEngine(config_, (home() / "lib/libnearbank_translate.so").string());
+    else
+      failure_ = {"NB0802", "unknown engine", "NEARBANK_UPMEM", "exact or fast", engineName_, ""};
   } catch (const Error &error) {
     failure_ = error.report();
   }
@@ -205,7 +213,7 @@ void System::writeStats() {
     events.push_back(toJson(event, config_.clockMHz));
   nlohmann::json document = {{"schema", "nearbank-upmem-run/1"},
                              {"machine", config_.name},
-                             {"engine", "exact"},
+                             {"engine", engineName_},
                              {"timeKind", "simulated"},
                              {"transferKind", "modelled"},
                              {"dpus", config_.numDpus},

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/Error.h"
-#include "sim/dpu/Dpu.h"
+#include "sim/dpu/Engine.h"
 #include "upmem/host/include/dpu_error.h"
 #include "upmem/host/include/dpu_types.h"
 
@@ -101,12 +101,15 @@ public:
   void record(Event event);
   double joules() const { return joules_; }
   void addJoules(double joules) { joules_ += joules; }
+  dpu::Engine &engine() const { return *engine_; }
   uint64_t timeoutCycles() const { return timeoutCycles_; }
   void writeStats();
 
 private:
   System();
   dpu::DpuConfig config_;
+  std::string engineName_;
+  std::unique_ptr<dpu::Engine> engine_;
   std::vector<bool> isTaken_; // By rank.
   std::vector<Event> events_;
   std::string statsPath_;

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine `fast`: native code between events, events in the order of virtual time (docs/model.md, FAST-1 to FAST-4).
+
+#include "sim/dpu/DmaEngine.h"
+#include "sim/dpu/Engine.h"
+#include "sim/dpu/Tasklets.h"
+
+#include "runtime/Error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <limits>
+#include <map>
+#include <mutex>
+
+namespace nearbank::dpu {
+namespace {
+
+constexpr double Never = std::numeric_limits<double>::infinity();
+/// Slots that a tasklet may run ahead of the others.
+constexpr uint64_t BudgetSlots = 8192;
+constexpr uint64_t FieldMask = (uint64_t{1} << CountBits) - 1;
+
+class FastRun : public Tasklets {
+public:
+  FastRun(Dpu &dpu, const DpuConfig &config, const RunLimits &limits, NativeProgram &native)
+      : Tasklets(dpu, config), native_(native), dma_(config),
+        limit_(limits.timeoutCycles ? static_cast<double>(limits.timeoutCycles) : Never),
+        dispatch_(config.dispatchCycles), numActive_(numTasklets) {
+    if (native.hasSpinLoops)
+      watched_.resize(WramBytes / 8);
+    std::fill(std::begin(due_), std::end(due_), Never);
+    std::fill(std::begin(joinAt_), std::end(joinAt_), Never);
+    setRate();
+  }
+
+  void run() {
+    // Tasklet 0 takes its first slot in cycle 1, the next one in cycle 2.
+    for (unsigned id = 0; id < numTasklets; ++id)
+      runOn(id, (id + 1) * rate_ - 1);
+    while (step()) {
+    }
+    finish();
+  }
+
+private:
+  enum class Next : uint8_t { Event, Budget, Failed };
+  /// What a tasklet does when its time has come, or the atomic bit it waits for.
+  struct Plan {
+    Next next = Next::Event;
+    bool isSpinning = false;
+    uint8_t bit = 0;
+    double spinStart = 0;
+  };
+
+  static unsigned least(const double (&times)[24]) {
+    return static_cast<unsigned>(std::min_element(std::begin(times), std::end(times)) - std::begin(times));
+  }
+
+  // FAST-1: slots a cycle that each active tasklet gets.
+  void setRate() {
+    double free = isPortBusy_ ? 1 - 1 / dma_.window()->interval : 1;
+    rate_ = 1 / std::max(dispatch_, numActive_ / free);
+  }
+
+  void advance(double cycle) {
+    double passed = cycle - now_;
+    virtual_ += passed * rate_;
+    issued_ += passed * rate_ * numActive_;
+    if (isPortBusy_)
+      portCycles_ += passed * std::max(0.0, numActive_ / dispatch_ - numActive_ * rate_);
+    now_ = cycle;
+  }
+  uint64_t cycle() const { return static_cast<uint64_t>(std::llround(now_)); }
+
+  bool step() {
+    unsigned first = least(due_), join = least(joinAt_);
+    double at = due_[first] == Never ? Never : now_ + std::max(0.0, (due_[first] - virtual_) / rate_);
+    if (at == Never && joinAt_[join] == Never)
+      return isStuck();
+    const DmaEngine::Window *window = dma_.window();
+    double border = !window ? Never : isPortBusy_ ? window->end : window->begin;
+    if (border <= at && border <= joinAt_[join]) {
+      advance(border);
+      if (isPortBusy_)
+        dma_.dropWindow();
+      isPortBusy_ = !isPortBusy_;
+      setRate();
+      return true;
+    }
+    if (joinAt_[join] <= at) {
+      advance(joinAt_[join]);
+      joinAt_[join] = Never;
+      activate(join, virtual_);
+      return true;
+    }
+    advance(at);
+    virtual_ = due_[first];
+    return act(first);
+  }
+
+  void activate(uint32_t id, double from) {
+    ++numActive_;
+    setRate();
+    runOn(id, from);
+  }
+  // FAST-2: the first time from virtual time `from` at which no active tasklet takes a slot.
+  double freeSlot(double from) const {
+    for (unsigned id = 0, shifts = 0; id < numTasklets && shifts < numActive_; ++id) {
+      double other = plans_[id].isSpinning ? plans_[id].spinStart : due_[id];
+      double distance = other == Never ? 0.5 : std::abs(from - other - std::round(from - other));
+      if (distance < rate_ / 2) {
+        from += rate_;
+        ++shifts;
+        id = ~0u; // Look at all again.
+      }
+    }
+    return from;
+  }
+  void deactivate(uint32_t id) {
+    due_[id] = Never;
+    --numActive_;
+    setRate();
+  }
+
+  bool isStuck() {
+    for (unsigned id = 0; id < numTasklets; ++id)
+      if (plans_[id].isSpinning) {
+        if (limit_ != Never)
+          return isTooLong(id, limit_ + 1);
+        fail(id, fmt::format("deadlock: {} tasklets wait for atomic bits that nobody releases", numActive_));
+        return false;
+      }
+    if (numRunning > 0)
+      fail(lastSleeper_, fmt::format("deadlock: {} tasklets sleep and nobody can resume them", numRunning));
+    return false;
+  }
+  bool isTooLong(uint32_t id, double at) {
+    now_ = at;
+    fail(id, fmt::format("endless loop: more than {:.0f} cycles (NEARBANK_TIMEOUT_CYCLES)", limit_));
+    return false;
+  }
+
+  // What tasklet `id` came to is due now.
+  bool act(uint32_t id) {
+    if (now_ > limit_)
+      return isTooLong(id, now_);
+    switch (plans_[id].next) {
+    case Next::Budget:
+      runOn(id, virtual_);
+      return true;
+    case Next::Failed:
+      return false;
+    case Next::Event:
+      break;
+    }
+    Tasklet &tasklet = tasklets[id];
+    if (tasklet.pc >= code.size()) {
+      fail(id, "jump out of the program", tasklet.pc * 4 + TextBase);
+      return false;
+    }
+    const Instruction &in = code[tasklet.pc];
+    uint32_t address = tasklet.registers[in.rs1] + static_cast<uint32_t>(in.imm);
+    if (native_.isSpinLoad[tasklet.pc] && address < WramBytes)
+      watched_[address / 8] = 1;
+    Effect effect;
+    execute(id, tasklet, in, effect);
+    ++stats.instructions;
+    uint32_t slots = in.slots + effect.extraSlots;
+    stats.slotsOf[static_cast<unsigned>(in.kind)] += slots;
+    tasklet.pendingSlots = slots > 0 ? slots - 1 : 0;
+    if (in.op == Op::Release)
+      wakeSpinners(static_cast<uint8_t>(tasklet.registers[in.rs1]));
+    return settle(id, in, effect);
+  }
+
+  bool settle(uint32_t id, const Instruction &in, const Effect &effect) {
+    switch (effect.kind) {
+    case Effect::Dma: {
+      uint64_t start = cycle(), wake = dma_.start(start, effect.bytes, effect.isRead);
+      if (effect.writesBack)
+        wake = dma_.start(wake, effect.bytes, false);
+      double joinAt = std::max(static_cast<double>(wake) - dispatch_, static_cast<double>(start));
+      stats.dmaStallCycles += static_cast<uint64_t>(joinAt) - start;
+      joinAt_[id] = joinAt;
+      deactivate(id);
+      return true;
+    }
+    case Effect::Stop:
+      tasklets[id].isAsleep = true;
+      tasklets[id].sleepStart = cycle();
+      lastSleeper_ = id;
+      deactivate(id);
+      return true;
+    case Effect::Resume:
+      tasklets[effect.target].isAsleep = false;
+      stats.sleepCycles += cycle() - tasklets[effect.target].sleepStart;
+      activate(effect.target, freeSlot(virtual_));
+      break;
+    case Effect::Halt:
+      stats.taskletCycles += cycle();
+      --numRunning;
+      deactivate(id);
+      return true;
+    case Effect::Counter:
+      readCounter(tasklets[id], effect);
+      break;
+    case Effect::Retry:
+      if (in.op == Op::Acquire) {
+        due_[id] = Never;
+        plans_[id].isSpinning = true;
+        plans_[id].bit = static_cast<uint8_t>(tasklets[id].registers[in.rs1]);
+        plans_[id].spinStart = virtual_;
+      } else {
+        due_[id] = virtual_ + 1;
+      }
+      return true;
+    case Effect::Faulted:
+      return false;
+    case Effect::None:
+      break;
+    }
+    runOn(id, virtual_);
+    return true;
+  }
+
+  void readCounter(Tasklet &tasklet, const Effect &effect) {
+    uint64_t slots = static_cast<uint64_t>(issued_);
+    auto events = [&] { return dpu.counterMode == 1 ? cycle() : dpu.counterMode == 2 ? slots : counterBase_; };
+    tasklet.registers[effect.target] = static_cast<uint32_t>((events() - counterBase_) >> 4);
+    tasklet.registers[0] = 0;
+    if (effect.bytes != 0) // New mode, COUNT_SAME excepted.
+      dpu.counterMode = effect.bytes;
+    if (effect.writesBack)
+      counterBase_ = dpu.counterMode == 0 ? 0 : events();
+  }
+
+  // FAST-3: each tasklet that waits for `bit` has tried once a slot, and tries again at its next one.
+  void wakeSpinners(uint8_t bit) {
+    for (unsigned id = 0; id < numTasklets; ++id) {
+      Plan &plan = plans_[id];
+      if (!plan.isSpinning || plan.bit != bit)
+        continue;
+      constexpr double rounding = 1e-6;
+      double tries = std::max(1.0, std::ceil(virtual_ - plan.spinStart - rounding));
+      due_[id] = plan.spinStart + tries;
+      plan.isSpinning = false;
+      auto failed = static_cast<uint64_t>(tries) - 1;
+      stats.instructions += failed;
+      stats.slotsOf[static_cast<unsigned>(SlotKind::Synchronisation)] += failed;
+    }
+  }
+
+  // Runs tasklet `id`, whose last slot was at `from` in virtual time, up to what only the engine can do, or until it
+  // has used its budget; plans that for later.
+  void runOn(uint32_t id, double from) {
+    Tasklet &tasklet = tasklets[id];
+    NativeCall call{.wram = wram,
+                    .limit = BudgetSlots << 2 * CountBits,
+                    .watched = watched_.data(),
+                    .stackStart = dpu.program()->stackStart[id],
+                    .pc = tasklet.pc};
+    uint64_t accounted = 0; // Slots of `call` whose kind has been counted.
+    Next next = Next::Budget;
+    while (call.counts[0] < call.limit) {
+      if (call.pc >= code.size()) {
+        next = Next::Event;
+        break;
+      }
+      const Instruction &in = code[call.pc];
+      if (in.routineSlots && tasklet.registers[1] >= TextBase) {
+        if (!callNative(id, call)) {
+          next = Next::Failed;
+          break;
+        }
+        take(call, in.kind, in.routineSlots - 1u, accounted);
+        continue;
+      }
+      if (NativeFunction function = native_.at(call.pc)) {
+        NativeStop stop = function(tasklet.registers, &call);
+        if (stop == NativeStop::GoOn)
+          continue;
+        next = stop == NativeStop::Engine ? Next::Event : Next::Budget;
+        break;
+      }
+      if (isForNow(tasklet, call.pc)) {
+        next = Next::Event;
+        break;
+      }
+      interpret(id, call, accounted);
+    }
+    Op last = call.pc < code.size() ? code[call.pc].op : Op::Illegal;
+    if (next == Next::Event && (last == Op::DmaLoad || last == Op::DmaStore))
+      take(call, SlotKind::Arithmetic, code[call.pc].slots - 1u, accounted);
+    tasklet.pc = call.pc;
+    uint64_t slots = count(call, accounted);
+    plans_[id].next = next;
+    due_[id] = from + tasklet.pendingSlots + static_cast<double>(slots) + (next == Next::Event ? 1 : 0);
+    tasklet.pendingSlots = 0;
+  }
+
+  void take(NativeCall &call, SlotKind kind, uint64_t slots, uint64_t &accounted) {
+    stats.slotsOf[static_cast<unsigned>(kind)] += slots;
+    call.counts[0] += slots << 2 * CountBits;
+    accounted += slots;
+  }
+
+  // Adds what native code counted; returns all slots.
+  uint64_t count(const NativeCall &call, uint64_t accounted) {
+    uint64_t slots = call.counts[0] >> 2 * CountBits, arithmetic = call.counts[0] >> CountBits & FieldMask,
+             memory = call.counts[0] & FieldMask, control = call.counts[1] >> 2 * CountBits,
+             multiply = call.counts[1] >> CountBits & FieldMask;
+    auto add = [&](SlotKind kind, uint64_t number) { stats.slotsOf[static_cast<unsigned>(kind)] += number; };
+    add(SlotKind::Arithmetic, arithmetic);
+    add(SlotKind::Memory, memory);
+    add(SlotKind::Control, control);
+    add(SlotKind::Multiply, multiply);
+    add(SlotKind::Divide, slots - accounted - arithmetic - memory - control - multiply);
+    stats.instructions += call.counts[1] & FieldMask;
+    return slots;
+  }
+
+  // Whether the instruction must wait for its place in virtual time.
+  bool isForNow(const Tasklet &tasklet, uint32_t pc) const {
+    const Instruction &in = code[pc];
+    uint32_t address = tasklet.registers[in.rs1] + static_cast<uint32_t>(in.imm);
+    if (isForEngine(in.op) || native_.isSpinLoad[pc])
+      return true;
+    if (in.op == Op::AddSp)
+      return in.imm < 0 && address < dpu.program()->stackStart[tasklet.registers[4]];
+    if (!isLoad(in.op) && !isStore(in.op))
+      return false;
+    return address >= WramBytes || address % 4 != 0 ||
+           (isStore(in.op) && native_.hasSpinLoops && watched_[address / 8]);
+  }
+
+  void interpret(uint32_t id, NativeCall &call, uint64_t &accounted) {
+    Tasklet &tasklet = tasklets[id];
+    const Instruction &in = code[call.pc];
+    tasklet.pc = call.pc;
+    Effect effect;
+    execute(id, tasklet, in, effect);
+    ++stats.instructions;
+    take(call, in.kind, in.slots + effect.extraSlots, accounted);
+    call.pc = tasklet.pc;
+  }
+
+  // Runs a library routine to its end, outside time.
+  bool callNative(uint32_t id, NativeCall &call) {
+    Tasklet &tasklet = tasklets[id];
+    NativeCall inner = call;
+    inner.limit = ~uint64_t{0};
+    inner.counts[0] = inner.counts[1] = 0;
+    uint32_t back = (tasklet.registers[1] - TextBase) >> 2;
+    while (inner.pc != back) {
+      NativeFunction function = inner.pc < code.size() ? native_.at(inner.pc) : nullptr;
+      if (function && function(tasklet.registers, &inner) != NativeStop::Engine)
+        continue;
+      tasklet.pc = inner.pc;
+      if (inner.pc >= code.size()) {
+        fail(id, "jump out of the program", inner.pc * 4 + TextBase);
+        return false;
+      }
+      Effect effect;
+      execute(id, tasklet, code[inner.pc], effect);
+      ++stats.instructions;
+      inner.pc = tasklet.pc;
+      if (effect.kind == Effect::Faulted)
+        return false;
+    }
+    stats.instructions += inner.counts[1] & FieldMask;
+    call.pc = back;
+    return true;
+  }
+
+  void finish() {
+    stats.cycles = cycle() + static_cast<uint64_t>(dispatch_);
+    stats.slots = 0;
+    for (uint64_t slots : stats.slotsOf)
+      stats.slots += slots;
+    stats.portCycles = static_cast<uint64_t>(portCycles_);
+    stats.dmaBusyCycles = dma_.busyCycles();
+    stats.tasklets = numTasklets;
+    dpu.last = stats;
+    dpu.total.add(stats);
+  }
+
+  NativeProgram &native_;
+  DmaEngine dma_;
+  double limit_, dispatch_;
+  double now_ = 0, virtual_ = 0, rate_ = 1, issued_ = 0, portCycles_ = 0;
+  unsigned numActive_;
+  bool isPortBusy_ = false;
+  double due_[24], joinAt_[24]; // Virtual time of the next event; cycle at which a tasklet takes slots again.
+  Plan plans_[24];
+  std::vector<uint8_t> watched_;
+  uint64_t counterBase_ = 0;
+  uint32_t lastSleeper_ = 0;
+};
+
+class FastEngine : public Engine {
+public:
+  FastEngine(const DpuConfig &config, Translator &translator) : config_(config), translator_(translator) {}
+
+  void run(Dpu &dpu, const RunLimits &limits) override {
+    FastRun(dpu, config_, limits, *nativeOf(dpu.program())).run();
+  }
+
+private:
+  std::shared_ptr<NativeProgram> nativeOf(const std::shared_ptr<const Program> &program) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(programs_, [](const auto &entry) { return entry.first.expired(); });
+    std::shared_ptr<NativeProgram> &native = programs_[program];
+    if (!native)
+      native = translator_.translate(*program, config_);
+    return native;
+  }
+
+  const DpuConfig &config_;
+  Translator &translator_;
+  std::mutex mutex_;
+  std::map<std::weak_ptr<const Program>, std::shared_ptr<NativeProgram>, std::owner_less<>> programs_;
+};
+
+} // namespace
+
+std::unique_ptr<Engine> makeFastEngine(const DpuConfig &config, Translator &translator) {
+  return std::make_unique<FastEngine>(config, translator);
+}
+
+std::unique_ptr<Engine> makeFastEngine(const DpuConfig &config, const std::string &translatorPath) {
+  // Stays loaded: its code may run until the process ends.
+  void *library = dlopen(translatorPath.c_str(), RTLD_NOW | RTLD_LOCAL);
+  auto *make = library ? reinterpret_cast<Translator *(*)()>(dlsym(library, TranslatorSymbol)) : nullptr;
+  if (!make)
+    throw DeviceError(
+        {"NB0812", "the engine fast has no translator", translatorPath,
+         "a library of this build that loads, and LLVM 22", dlerror(),
+         "apt-get install llvm-22-dev and build with NEARBANK_BUILD_COMPILER=ON, or NEARBANK_UPMEM=exact"});
+  return makeFastEngine(config, *make());
+}
+
+} // namespace nearbank::dpu

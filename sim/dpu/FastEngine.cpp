@@ -70,7 +70,7 @@ private:
     virtual_ += passed * rate_;
     issued_ += passed * rate_ * numActive_;
     if (isPortBusy_)
-      portCycles_ += passed * std::max(0.0, numActive_ / dispatch_ - numActive_ * rate_);
+      portCycles_ += passed * std::max(0.0, std::min(1.0, numActive_ / dispatch_) - numActive_ * rate_);
     now_ = cycle;
   }
   uint64_t cycle() const { return static_cast<uint64_t>(std::llround(now_)); }
@@ -106,18 +106,22 @@ private:
     setRate();
     runOn(id, from);
   }
-  // FAST-2: the first time from virtual time `from` at which no active tasklet takes a slot.
-  double freeSlot(double from) const {
-    for (unsigned id = 0, shifts = 0; id < numTasklets && shifts < numActive_; ++id) {
-      double other = plans_[id].isSpinning ? plans_[id].spinStart : due_[id];
-      double distance = other == Never ? 0.5 : std::abs(from - other - std::round(from - other));
-      if (distance < rate_ / 2) {
-        from += rate_;
-        ++shifts;
-        id = ~0u; // Look at all again.
-      }
+  // FAST-2: the place in the round of slots right behind virtual time `from`; what follows there makes room.
+  double insertBehind(double from) {
+    double step = 1 / std::max(dispatch_, numActive_ + 1.0), last = step;
+    std::vector<std::pair<double, double *>> others; // By how far behind `from` their slots are, less than one round.
+    for (unsigned id = 0; id < numTasklets; ++id) {
+      double *place = plans_[id].isSpinning ? &plans_[id].spinStart : &due_[id];
+      if (*place != Never)
+        others.push_back({*place - from - std::floor(*place - from), place});
     }
-    return from;
+    std::sort(others.begin(), others.end());
+    for (auto [distance, place] : others) {
+      bool isFull = numActive_ >= dispatch_;
+      last = isFull ? last + step : std::max(distance, last + step);
+      *place += last - distance;
+    }
+    return from + step;
   }
   void deactivate(uint32_t id) {
     due_[id] = Never;
@@ -197,7 +201,8 @@ private:
     case Effect::Resume:
       tasklets[effect.target].isAsleep = false;
       stats.sleepCycles += cycle() - tasklets[effect.target].sleepStart;
-      activate(effect.target, freeSlot(virtual_));
+      due_[id] = Never;
+      activate(effect.target, insertBehind(virtual_));
       break;
     case Effect::Halt:
       stats.taskletCycles += cycle();

@@ -47,6 +47,7 @@ Settings settingsOf(const std::string &text) {
   settings.synchronisation = sync == "ring"         ? Synchronisation::Ring
                              : sync == "gossip"     ? Synchronisation::Gossip
                              : sync == "in-network" ? Synchronisation::InNetwork
+                             : sync == "shared"     ? Synchronisation::Shared
                                                     : Synchronisation::ParameterServer;
   settings.isPimOpt = json.value("pimOpt", false);
   settings.numDpus = json.value("dpus", settings.numDpus);
@@ -54,6 +55,7 @@ Settings settingsOf(const std::string &text) {
   settings.batch = json.value("batch", settings.batch);
   settings.averageEvery = json.value("averageEvery", settings.averageEvery);
   settings.staleness = json.value("staleness", settings.staleness);
+  settings.sharedDpus = json.value("sharedDpus", settings.sharedDpus);
   settings.numThreads = json.value("threads", settings.numThreads);
   settings.rateShift = json.value("rateShift", settings.rateShift);
   settings.l2Shift = json.value("l2Shift", settings.l2Shift);
@@ -196,28 +198,10 @@ std::string trafficJson(const Trainer &trainer) {
       .dump();
 }
 
-DpuMachine machineOf(const std::string &text) {
-  Json json = Json::parse(text);
-  DpuMachine machine;
-  machine.numDpus = json.value("numDpus", machine.numDpus);
-  machine.clockMHz = json.value("clockMHz", machine.clockMHz);
-  machine.mramBytes = json.value("mramBytes", machine.mramBytes);
-  machine.pipelineDepth = json.value("pipelineDepth", machine.pipelineDepth);
-  machine.dmaReadCycles = json.value("dmaReadCycles", machine.dmaReadCycles);
-  machine.dmaWriteCycles = json.value("dmaWriteCycles", machine.dmaWriteCycles);
-  machine.dmaCyclesPerByte = json.value("dmaCyclesPerByte", machine.dmaCyclesPerByte);
-  machine.launchSeconds = json.value("launchSeconds", machine.launchSeconds);
-  machine.hostBandwidthGBs = json.value("hostBandwidthGBs", machine.hostBandwidthGBs);
-  machine.linkGBs = json.value("linkGBs", machine.linkGBs);
-  machine.linkLatencySeconds = json.value("linkLatencySeconds", machine.linkLatencySeconds);
-  return machine;
-}
-
 /// Modelled times of a round and of loading, and the MRAM that a DPU needs. `shape` names features, rows,
 /// entriesPerRow, isSparse and hasValues.
-std::string timesJson(const std::string &settingsText, const std::string &machineText, const std::string &shapeText) {
+std::string timesJson(const std::string &settingsText, const dpu::DpuConfig &machine, const std::string &shapeText) {
   Settings settings = settingsOf(settingsText);
-  DpuMachine machine = machineOf(machineText);
   Json json = Json::parse(shapeText);
   WorkShape shape;
   shape.features = json.at("features");
@@ -233,7 +217,7 @@ std::string timesJson(const std::string &settingsText, const std::string &machin
   return Json{{"round", seconds},
               {"load", loadSeconds(settings, machine, shape, sizes)},
               {"mramBytes", mramBytes(settings, shape, sizes)},
-              {"mramOfMachine", machine.mramBytes},
+              {"hasLinks", hasLinks(settings, machine)},
               {"bytesPerRound", closedFormBytes(settings, sizes)},
               {"linkBytesPerRound", closedFormLinkBytes(settings, sizes)},
               {"rowsPerDpu", shape.rowsPerDpu}}
@@ -265,9 +249,17 @@ NB_MODULE(_sgd, module) {
     return kernelVariant(settingsOf(settings), rows.isSparse(), rows.hasValues());
   });
 
-  nb::class_<DpuSimulation>(module, "DpuSimulation")
-      .def_static("load", &DpuSimulation::load)
-      .def_prop_ro("clock_mhz", [](const DpuSimulation &simulation) { return simulation.machine.clockMHz; });
+  nb::class_<dpu::DpuConfig>(module, "DpuMachine")
+      .def_static("read", &dpu::readDpuConfig)
+      .def_ro("name", &dpu::DpuConfig::name)
+      .def_ro("num_dpus", &dpu::DpuConfig::numDpus)
+      .def_ro("clock_mhz", &dpu::DpuConfig::clockMHz)
+      .def_ro("dpus_per_chip", &dpu::DpuConfig::dpusPerChip)
+      .def_prop_ro("dpus_per_rank", &dpu::DpuConfig::dpusPerRank)
+      .def_prop_ro("tasklets", [](const dpu::DpuConfig &machine) { return int64_t(machine.tasklets); })
+      .def("values", &dpu::valuesOf);
+  module.attr("MRAM_BYTES") = int64_t(dpu::Mram::Bytes);
+  nb::class_<DpuSimulation>(module, "DpuSimulation").def_static("load", &DpuSimulation::load);
 
   nb::class_<Trainer>(module, "Trainer")
       .def_static(

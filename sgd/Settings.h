@@ -17,6 +17,7 @@ enum class Synchronisation {
   Ring,            ///< Ring all-reduce over the inter-DPU link.
   Gossip,          ///< Each DPU averages with its two ring neighbours.
   InNetwork,       ///< Switches of the inter-DPU link add up.
+  Shared,          ///< DPUs of a chip or rank share memory, where they add up for the host.
 };
 
 /// Shift that stands for a factor of zero.
@@ -35,6 +36,7 @@ struct Settings {
   int64_t batch = 8;        ///< Samples of one step on one DPU; a power of two in Q31.
   int64_t averageEvery = 1; ///< Batches between averages of MA-SGD; 0 means once an epoch.
   int64_t staleness = 0;    ///< Rounds that a DPU's model may be behind (SGD-8).
+  int64_t sharedDpus = 8;   ///< DPUs that share memory under Synchronisation::Shared.
   int numThreads = 0;       ///< Of this host; 0 means all cores. The result does not depend on it.
 
   // Q31: factors are powers of two, given by their negative exponents.

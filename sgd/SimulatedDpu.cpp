@@ -15,13 +15,12 @@
 
 namespace nearbank::sgd {
 
-std::shared_ptr<DpuSimulation> DpuSimulation::load(const std::string &programFile, const std::string &machineFile,
-                                                   int64_t numDpus) {
+std::shared_ptr<DpuSimulation> DpuSimulation::load(const std::string &programFile, const dpu::DpuConfig &machine) {
   std::ifstream stream(programFile, std::ios::binary);
   std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
   auto simulation = std::make_shared<DpuSimulation>();
-  simulation->machine = dpu::readDpuConfig(machineFile, static_cast<unsigned>(numDpus));
-  simulation->program = dpu::Program::load(std::as_bytes(std::span(bytes)), programFile, simulation->machine);
+  simulation->machine = machine;
+  simulation->program = dpu::Program::load(std::as_bytes(std::span(bytes)), programFile, machine);
   return simulation;
 }
 

@@ -16,9 +16,8 @@ struct DpuSimulation {
   std::shared_ptr<const dpu::Program> program;
   dpu::DpuConfig machine;
 
-  /// @throws UserError NB0801 and as dpu::readDpuConfig()
-  static std::shared_ptr<DpuSimulation> load(const std::string &programFile, const std::string &machineFile,
-                                             int64_t numDpus);
+  /// @throws UserError NB0801
+  static std::shared_ptr<DpuSimulation> load(const std::string &programFile, const dpu::DpuConfig &machine);
   /// The same with MRAM-WRAM transfers that take no time.
   DpuSimulation withoutDma() const;
 };

@@ -22,7 +22,7 @@ struct Case {
 
   std::shared_ptr<const DpuSimulation> simulation() const {
     return DpuSimulation::load(std::string(NEARBANK_KERNEL_FOLDER) + "/" + variant + "-" + std::to_string(numTasklets),
-                               NEARBANK_DPU_MACHINE, 64);
+                               dpu::readDpuConfig(NEARBANK_DPU_MACHINE, 64));
   }
 
   Settings settings(int64_t dpus) const {

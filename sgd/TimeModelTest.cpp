@@ -7,21 +7,27 @@
 namespace nearbank::sgd {
 namespace {
 
+const dpu::DpuConfig &machine(bool hasLinks = false) {
+  static const dpu::DpuConfig plain = dpu::readDpuConfig(NEARBANK_DPU_MACHINE, 2560);
+  static const dpu::DpuConfig linked = dpu::readDpuConfig(NEARBANK_LINKED_MACHINE, 2560);
+  return hasLinks ? linked : plain;
+}
+
 TEST(TimeModelTest, Tm1MeasuredTransfersComeBack) {
-  // 2,560 DPUs with 1 MiB each moved at 57.3 GB/s to them and 13.3 GB/s from them.
-  EXPECT_NEAR(transferSeconds(true, 1 << 20, 2560), 2560.0 * (1 << 20) / 57.3e9, 1e-9);
-  EXPECT_NEAR(transferSeconds(false, 1 << 20, 2560), 2560.0 * (1 << 20) / 13.3e9, 1e-9);
-  EXPECT_EQ(transferSeconds(true, 0, 64), 0);
-  // One DPU takes as long as a rank, and small transfers as long as the smallest that was measured.
-  EXPECT_EQ(transferSeconds(true, 4096, 1), transferSeconds(true, 4096, 64));
-  EXPECT_EQ(transferSeconds(true, 8, 64), transferSeconds(true, 32, 64));
+  // 40 ranks with 1 MiB for each DPU took 46,829 us to them and 202,280 us from them.
+  EXPECT_NEAR(transferSeconds(machine(), true, 1 << 20, 2560, 2560), 46829e-6, 1e-9);
+  EXPECT_NEAR(transferSeconds(machine(), false, 1 << 20, 2560, 2560), 202280e-6, 1e-9);
+  EXPECT_EQ(transferSeconds(machine(), true, 0, 64, 64), 0);
+  // Small transfers take as long as the smallest that was measured; one DPU takes a quarter of a rank's time.
+  EXPECT_EQ(transferSeconds(machine(), true, 8, 64, 64), transferSeconds(machine(), true, 32, 64, 64));
+  EXPECT_DOUBLE_EQ(transferSeconds(machine(), true, 4096, 1, 1), 0.25 * transferSeconds(machine(), true, 4096, 64, 64));
 }
 
 struct Job {
   Settings settings;
   WorkShape shape;
   RoundTime time() const {
-    return roundTime(settings, {}, shape,
+    return roundTime(settings, machine(), shape,
                      WireSizes(settings, shape.features, shape.isSparse, shape.entriesPerRow, shape.hasValues));
   }
 };
@@ -59,15 +65,43 @@ TEST(TimeModelTest, Tm2MoreDpusCostMoreAggregation) {
 
 TEST(TimeModelTest, Tm6TheLinkReplacesTheServer) {
   Job job = yfcc(Algorithm::MaSgd, Loss::Logistic, 256);
-  job.settings.synchronisation = Synchronisation::Ring;
-  DpuMachine machine;
-  machine.linkGBs = 1;
-  machine.linkLatencySeconds = 1e-6;
   WireSizes sizes(job.settings, 4096, false, 4096, false);
-  RoundTime time = roundTime(job.settings, machine, job.shape, sizes);
-  EXPECT_EQ(time.toDpu + time.fromDpu + time.aggregation, 0);
-  // 510 steps of 72 B (16,392 B in 256 chunks, padded to 8 B) at 1 GB/s, and 1 us each.
-  EXPECT_NEAR(time.link, 510 * (72e-9 + 1e-6), 1e-12);
+  auto timeOf = [&](Synchronisation way) {
+    job.settings.synchronisation = way;
+    return roundTime(job.settings, machine(true), job.shape, sizes);
+  };
+  const dpu::LinkLevel &chip = machine(true).chipLink, &rank = machine(true).rankLink,
+                       &system = machine(true).systemLink;
+  RoundTime ring = timeOf(Synchronisation::Ring);
+  EXPECT_EQ(ring.toDpu + ring.fromDpu + ring.aggregation, 0);
+  // 510 steps of 72 B: 16,392 B in 256 chunks, padded to 8 B. The links between ranks are the slowest.
+  EXPECT_NEAR(ring.link, 510 * (72 / (system.bandwidthGBs * 1e9) + system.latencyNs * 1e-9), 1e-12);
+  EXPECT_NEAR(timeOf(Synchronisation::Gossip).link, 2 * system.seconds(16392), 1e-12);
+  EXPECT_NEAR(timeOf(Synchronisation::InNetwork).link,
+              2 * (chip.seconds(16392) + rank.seconds(16392) + system.seconds(16392)), 1e-12);
+}
+
+TEST(TimeModelTest, Tm6SharedMemorySparesTheHostSevenOfEightVectors) {
+  Job job = yfcc(Algorithm::MaSgd, Loss::Logistic, 256);
+  RoundTime alone = job.time();
+  job.settings.synchronisation = Synchronisation::Shared;
+  WireSizes sizes(job.settings, 4096, false, 4096, false);
+  RoundTime shared = roundTime(job.settings, machine(true), job.shape, sizes);
+  // A sum has 64 bits, a model 32: an eighth of the vectors, twice as long.
+  EXPECT_NEAR(shared.aggregation, alone.aggregation / 4, 1e-12);
+  EXPECT_LT(shared.toDpu, alone.toDpu);
+  // Eight DPUs add 64-bit sums and read the model, with the bias each time.
+  EXPECT_NEAR(shared.link, 8 * (2 * 16384 + 16384 + 16) / (machine(true).chipLink.bandwidthGBs * 1e9) + 200e-9, 1e-9);
+}
+
+TEST(TimeModelTest, Tm6MachinesWithoutLinksHaveNone) {
+  Job job = yfcc(Algorithm::MaSgd, Loss::Logistic, 256);
+  EXPECT_TRUE(hasLinks(job.settings, machine()));
+  for (Synchronisation way : {Synchronisation::Ring, Synchronisation::InNetwork, Synchronisation::Shared}) {
+    job.settings.synchronisation = way;
+    EXPECT_FALSE(hasLinks(job.settings, machine()));
+    EXPECT_TRUE(hasLinks(job.settings, machine(true)));
+  }
 }
 
 TEST(TimeModelTest, Tm5YfccFillsMostOfMram) {

@@ -23,13 +23,14 @@ WireSizes::WireSizes(const Settings &settings, int64_t features, bool isSparse, 
   bool isWide = settings.arithmetic == Arithmetic::Q31 && (isSparse || !settings.isPimOpt);
   modelBytes = entries * 4;
   gradientBytes = entries * (isWide ? 8 : 4);
+  sumBytes = entries * (settings.arithmetic == Arithmetic::Q31 ? 8 : 4);
   biasBytes = isSparse ? 0 : 8;
   rowBytes =
       isSparse ? roundUp(std::max<int64_t>(1, maxRowEntries) * 4, 8) * (hasValues ? 2 : 1) : roundUp(features, 2) * 4;
 }
 
-void TransferLedger::add(const Transfer &transfer, int64_t numDpus) {
-  bytes_[index(transfer.cargo, transfer.isToDpu)] += transfer.bytesPerDpu * numDpus;
+void TransferLedger::add(const Transfer &transfer) {
+  bytes_[index(transfer.cargo, transfer.isToDpu)] += transfer.bytesPerDpu * transfer.numDpus;
   pushes_[index(transfer.cargo, transfer.isToDpu)] += 1;
 }
 
@@ -46,7 +47,34 @@ void TransferLedger::restore(const std::vector<int64_t> &counts) {
   }
 }
 
+std::vector<Transfer> transfersOfRound(const Settings &settings, const WireSizes &sizes) {
+  std::vector<Transfer> transfers;
+  auto push = [&](Cargo cargo, bool isToDpu, int64_t bytes, int64_t dpus) {
+    if (bytes > 0)
+      transfers.push_back({cargo, isToDpu, bytes, dpus});
+  };
+  bool isGradient = settings.algorithm == Algorithm::GaSgd;
+  bool isShared = settings.synchronisation == Synchronisation::Shared;
+  if (isShared || settings.synchronisation == Synchronisation::ParameterServer) {
+    int64_t dpus = isShared ? (settings.numDpus + settings.sharedDpus - 1) / settings.sharedDpus : settings.numDpus;
+    push(Cargo::Model, true, sizes.modelBytes, dpus);
+    if (settings.algorithm == Algorithm::Admm)
+      push(Cargo::Pull, true, sizes.modelBytes, dpus);
+    push(Cargo::Bias, true, sizes.biasBytes, dpus);
+    push(isGradient ? Cargo::Gradient : Cargo::Model, false,
+         isShared     ? sizes.sumBytes
+         : isGradient ? sizes.gradientBytes
+                      : sizes.modelBytes,
+         dpus);
+    push(Cargo::Bias, false, sizes.biasBytes, dpus);
+  }
+  push(Cargo::Link, true, closedFormLinkBytes(settings, sizes) / settings.numDpus, settings.numDpus);
+  return transfers;
+}
+
 int64_t closedFormBytes(const Settings &settings, const WireSizes &sizes) {
+  if (settings.synchronisation == Synchronisation::Shared)
+    return (settings.numDpus + settings.sharedDpus - 1) / settings.sharedDpus * (sizes.modelBytes + sizes.sumBytes);
   if (settings.synchronisation != Synchronisation::ParameterServer)
     return 0;
   switch (settings.algorithm) {
@@ -73,6 +101,8 @@ int64_t closedFormLinkBytes(const Settings &settings, const WireSizes &sizes) {
     return dpus > 1 ? dpus * 2 * payload : 0;
   case Synchronisation::InNetwork: // Up and down.
     return dpus * 2 * payload;
+  case Synchronisation::Shared: // Every DPU adds to the sum and reads the model.
+    return dpus * (sizes.sumBytes + sizes.modelBytes + 2 * sizes.biasBytes);
   }
   return 0;
 }

@@ -16,17 +16,19 @@ enum class Cargo { Model, Gradient, Pull, Bias, Link, Rows, Labels, Tables };
 inline constexpr int kNumCargos = 8;
 const char *cargoName(Cargo cargo);
 
-/// One push to or from all DPUs, or one exchange between them.
+/// One push to or from DPUs, or one exchange between them.
 struct Transfer {
   Cargo cargo;
   bool isToDpu;
   int64_t bytesPerDpu;
+  int64_t numDpus; ///< All of the job, or one for each group that shares memory.
 };
 
 /// Sizes of what travels, padded as the device's layout needs it.
 struct WireSizes {
   int64_t modelBytes = 0;    ///< One model vector; holds the bias too when rows are sparse.
   int64_t gradientBytes = 0; ///< As modelBytes.
+  int64_t sumBytes = 0;      ///< A sum of vectors of several DPUs.
   int64_t biasBytes = 0;     ///< 0 when the bias is part of the vectors.
   int64_t rowBytes = 0;      ///< One row without its label.
 
@@ -37,7 +39,7 @@ struct WireSizes {
 /// Sums up transfers by cargo and direction.
 class TransferLedger {
 public:
-  void add(const Transfer &transfer, int64_t numDpus);
+  void add(const Transfer &transfer);
   int64_t bytes(Cargo cargo, bool isToDpu) const { return bytes_[index(cargo, isToDpu)]; }
   int64_t pushes(Cargo cargo, bool isToDpu) const { return pushes_[index(cargo, isToDpu)]; }
   void restore(const std::vector<int64_t> &counts);
@@ -49,6 +51,8 @@ private:
   std::array<int64_t, 2 * kNumCargos> pushes_ = {};
 };
 
+/// Pushes and exchanges of one round, in order.
+std::vector<Transfer> transfersOfRound(const Settings &settings, const WireSizes &sizes);
 /// TR-1 to TR-5: bytes of one round over all DPUs in closed form, cargo Model, Gradient and Pull only.
 int64_t closedFormBytes(const Settings &settings, const WireSizes &sizes);
 /// TR-6: bytes of one round over the inter-DPU link.

@@ -50,8 +50,10 @@ void check(const Settings &settings, const RowSource &rows) {
     bool hasRho = settings.arithmetic == Arithmetic::Q31 ? settings.l2Shift != kNoTerm : settings.l2 > 0;
     if (!hasRho)
       refuse("a penalty rho above zero for ADMM", "none", "set rho");
-    if (settings.synchronisation == Synchronisation::Gossip || settings.synchronisation == Synchronisation::Ring)
-      refuse("ga-sgd or ma-sgd for ring and gossip", "admm", "use the parameter server or in-network reduction");
+    if (settings.synchronisation != Synchronisation::ParameterServer &&
+        settings.synchronisation != Synchronisation::InNetwork)
+      refuse("ga-sgd or ma-sgd for ring, gossip and shared memory", "admm",
+             "use the parameter server or in-network reduction");
     if (settings.staleness > 0)
       refuse("ga-sgd or ma-sgd for stale models", "admm", "set the staleness to 0");
   }
@@ -79,27 +81,12 @@ Trainer::Trainer(const Settings &settings, std::shared_ptr<const RowSource> rows
     roundsPerEpoch_ = (stepsPerEpoch_ + settings.averageEvery - 1) / settings.averageEvery;
   else
     roundsPerEpoch_ = stepsPerEpoch_;
-
-  auto push = [&](Cargo cargo, bool isToDpu, int64_t bytes) {
-    if (bytes > 0)
-      roundTransfers_.push_back({cargo, isToDpu, bytes});
-  };
-  if (settings.synchronisation == Synchronisation::ParameterServer) {
-    push(Cargo::Model, true, sizes_.modelBytes);
-    if (settings.algorithm == Algorithm::Admm)
-      push(Cargo::Pull, true, sizes_.modelBytes);
-    push(Cargo::Bias, true, sizes_.biasBytes);
-    bool isGradient = settings.algorithm == Algorithm::GaSgd;
-    push(isGradient ? Cargo::Gradient : Cargo::Model, false, isGradient ? sizes_.gradientBytes : sizes_.modelBytes);
-    push(Cargo::Bias, false, sizes_.biasBytes);
-  } else {
-    push(Cargo::Link, true, closedFormLinkBytes(settings, sizes_) / settings.numDpus);
-  }
+  roundTransfers_ = transfersOfRound(settings, sizes_);
 }
 
 void Trainer::recordRound() {
   for (const Transfer &transfer : roundTransfers_)
-    ledger_.add(transfer, settings_.numDpus);
+    ledger_.add(transfer);
   ++numRounds_;
 }
 
@@ -111,9 +98,9 @@ void Trainer::runRound() {
 std::unique_ptr<Trainer> Trainer::make(const Settings &settings, std::shared_ptr<const RowSource> rows, int rank,
                                        int numRanks, std::shared_ptr<const DpuSimulation> simulation) {
   check(settings, *rows);
-  if (numRanks > 1 && settings.synchronisation != Synchronisation::ParameterServer &&
-      settings.synchronisation != Synchronisation::InNetwork)
-    refuse("the parameter server or in-network reduction on several ranks", "ring or gossip", "run one process");
+  if (numRanks > 1 &&
+      (settings.synchronisation == Synchronisation::Ring || settings.synchronisation == Synchronisation::Gossip))
+    refuse("no ring and no gossip on several ranks", "ring or gossip", "run one process, or another --sync");
   if (numRanks > std::min(kMaxGroups, settings.numDpus))
     refuse(fmt::format("at most {} ranks", std::min(kMaxGroups, settings.numDpus)), fmt::format("{}", numRanks),
            "start fewer ranks");

@@ -4,6 +4,7 @@
 
 #include "runtime/Error.h"
 #include "sgd/Evaluation.h"
+#include "sgd/GeneratedRows.h"
 #include "sgd/TestRows.h"
 
 #include <gmock/gmock.h>
@@ -193,7 +194,45 @@ TEST(SynchronisationTest, RingEqualsTheParameterServerInFixedPoint) {
     EXPECT_EQ(trained(c, settings, 2), server);
     settings.synchronisation = Synchronisation::InNetwork;
     EXPECT_EQ(trained(c, settings, 2), server);
+    settings.synchronisation = Synchronisation::Shared;
+    EXPECT_EQ(trained(c, settings, 2), server);
   }
+}
+
+TEST(SynchronisationTest, SharedMemoryMovesOneVectorForEachGroup) {
+  Case c{Algorithm::MaSgd, Loss::Logistic, Arithmetic::Q31, false, false};
+  Settings settings = settingsOf(c, 20);
+  settings.synchronisation = Synchronisation::Shared;
+  std::unique_ptr<Trainer> trainer = Trainer::make(settings, rowsOf(c, settings));
+  trainer->runRound();
+  // Three groups of at most 8 DPUs: 20 features of 4 B to them, 8 B from them.
+  int64_t host = trainer->ledger().bytes(Cargo::Model, true) + trainer->ledger().bytes(Cargo::Model, false);
+  EXPECT_EQ(host, 3 * (80 + 160));
+  EXPECT_EQ(closedFormBytes(settings, trainer->sizes()), host);
+  EXPECT_EQ(trainer->ledger().bytes(Cargo::Link, true), 20 * (160 + 80 + 16));
+  EXPECT_EQ(closedFormLinkBytes(settings, trainer->sizes()), 20 * (160 + 80 + 16));
+}
+
+TEST(TrafficOfRunsTest, BytesAt64DpusScaleToThePublishedRatios) {
+  // PIM-Opt's YFCC shape at 2,048 DPUs, weak scaling: 3,328 rows and 416 batches of 8 for each DPU, here with 32 rows
+  // and 4 batches on 64 DPUs. The bytes of an epoch that were counted grow with DPUs and batches.
+  auto bytesOfEpoch = [](Algorithm algorithm) {
+    Case c{algorithm, Loss::Logistic, Arithmetic::Q31, false, true};
+    Settings settings = settingsOf(c, 64);
+    settings.batch = 8;
+    std::unique_ptr<Trainer> trainer =
+        Trainer::make(settings, std::make_shared<YfccLikeRows>(settings, YfccLikeRows::Shape{.rows = 64 * 32}));
+    for (int64_t i = 0; i < trainer->roundsPerEpoch(); ++i)
+      trainer->runRound();
+    int64_t counted = 0;
+    for (Cargo cargo : {Cargo::Model, Cargo::Pull})
+      counted += trainer->ledger().bytes(cargo, true) + trainer->ledger().bytes(cargo, false);
+    return counted * (2048 / 64);
+  };
+  int64_t ma = bytesOfEpoch(Algorithm::MaSgd) * (416 / 4), admm = bytesOfEpoch(Algorithm::Admm);
+  EXPECT_EQ(ma, int64_t(416) * 2 * 16384 * 2048);
+  EXPECT_EQ(admm, int64_t(3) * 16384 * 2048);
+  EXPECT_EQ(ma / admm, 277);
 }
 
 TEST(SynchronisationTest, LinkBytesEqualTheirClosedForms) {

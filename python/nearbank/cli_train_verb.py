@@ -49,6 +49,8 @@ class Sync(StrEnum):
     ring = "ring"
     gossip = "gossip"
     in_network = "in-network"
+    shared_chip = "shared-chip"
+    shared_rank = "shared-rank"
 
 
 class Engine(StrEnum):

@@ -265,7 +265,7 @@ class PimLogisticRegression(_PimLinearClassifier):
         32-bit fixed point or float32.
     compat : {"default", "pim-opt"}, default "default"
         ``"pim-opt"`` reproduces PIM-Opt's published arithmetic to the bit.
-    sync : {"server", "ring", "gossip", "in-network"}, default "server"
+    sync : {"server", "ring", "gossip", "in-network", "shared-chip", "shared-rank"}, default "server"
         Who combines models; all but the host need a machine with links.
     batch_size : int, default 8
         Rows of one step on one DPU; a power of two in q31.

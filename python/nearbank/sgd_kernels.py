@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nearbank import machine_files, upmem_home
+from nearbank import upmem_home
 from nearbank.errors import NearbankError, make_error
 from nearbank.report_files import unwritable
 from nearbank.settings import home_folder
@@ -97,7 +97,7 @@ def compiled(variant: str, tasklets: int) -> Path:
     return program
 
 
-def simulation(settings_text: str, rows: Any, machine: Mapping[str, Any]):
+def simulation(settings_text: str, rows: Any, machine: Any):
     """Load the kernel of a job for the engine `exact`.
 
     Parameters
@@ -106,7 +106,7 @@ def simulation(settings_text: str, rows: Any, machine: Mapping[str, Any]):
         Settings of the job as JSON.
     rows : nearbank._sgd.Rows
         Its rows.
-    machine : mapping
+    machine : nearbank._sgd.DpuMachine
         Its machine.
 
     Returns
@@ -114,11 +114,8 @@ def simulation(settings_text: str, rows: Any, machine: Mapping[str, Any]):
     nearbank._sgd.DpuSimulation
         For `nearbank._sgd.Trainer`.
     """
-    import json
-
     from nearbank import _sgd
 
     variant = _sgd.kernel_variant(settings_text, rows)
     program = compiled(variant, json.loads(settings_text)["tasklets"])
-    description = Path(machine_files.folder()) / "upmem" / "upmem-v1a.yaml"
-    return _sgd.DpuSimulation.load(str(program), str(description), machine["numDpus"])
+    return _sgd.DpuSimulation.load(str(program), machine)

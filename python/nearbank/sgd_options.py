@@ -17,7 +17,7 @@ CHOICES = {
     "model": ("lr", "svm"),
     "arithmetic": ("q31", "f32"),
     "compat": ("default", "pim-opt"),
-    "sync": ("server", "ring", "gossip", "in-network"),
+    "sync": ("server", "ring", "gossip", "in-network", "shared-chip", "shared-rank"),
     "engine": ("twin", "exact"),
     "times": ("sampled", "modelled"),
 }
@@ -137,7 +137,9 @@ def class_weights(options: JobOptions, labels: np.ndarray, classes: tuple) -> tu
     return tuple(float(options.class_weight.get(label, 1.0)) for label in classes)
 
 
-def settings_of(options: JobOptions, rate: float, weights: tuple[float, float] = (1.0, 1.0)) -> dict[str, Any]:
+def settings_of(
+    options: JobOptions, rate: float, weights: tuple[float, float] = (1.0, 1.0), machine: Any = None
+) -> dict[str, Any]:
     """Translate options into the settings of `nearbank._sgd`.
 
     Parameters
@@ -148,6 +150,8 @@ def settings_of(options: JobOptions, rate: float, weights: tuple[float, float] =
         Learning rate; rounded to a power of two in fixed point.
     weights : (float, float), default (1, 1)
         Weights of the classes.
+    machine : nearbank._sgd.DpuMachine, optional
+        Tells how many DPUs share a chip or a rank.
 
     Returns
     -------
@@ -161,11 +165,15 @@ def settings_of(options: JobOptions, rate: float, weights: tuple[float, float] =
     class_shift = 0 if is_pim_opt else max(0, math.ceil(math.log2(largest))) if largest > 0 else 0
     scaled = [max(1, round(weight / 2**class_shift * 256)) if weight > 0 else 0 for weight in weights]
     exponent = 0 if is_pim_opt else max(0, math.ceil(math.log2(options.max_weight)))
+    shared = 0
+    if machine is not None and options.sync.startswith("shared"):
+        shared = int(machine.dpus_per_chip if options.sync == "shared-chip" else machine.dpus_per_rank)
     return {
         "algorithm": options.algorithm,
         "loss": "hinge" if options.model == "svm" else "logistic",
         "arithmetic": options.arithmetic,
-        "sync": options.sync,
+        "sync": options.sync.partition("-")[0] if shared else options.sync,
+        "sharedDpus": shared or 1,
         "pimOpt": is_pim_opt,
         "dpus": options.n_dpus,
         "tasklets": options.n_tasklets,

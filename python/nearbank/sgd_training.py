@@ -37,7 +37,7 @@ class TrainedJob:
     options: JobOptions
     settings: Mapping[str, Any]
     trainer: Any
-    machine: Mapping[str, Any]
+    machine: Any
     times: Mapping[str, Any]
     rate: float
     simulation: Any = None  #: Simulated DPUs, where times are not modelled throughout.
@@ -78,14 +78,14 @@ def shape_of(data: DataSet) -> dict[str, Any]:
     }
 
 
-def check_fit(options: JobOptions, machine: Mapping[str, Any], data: DataSet, times: Mapping[str, Any]) -> None:
+def check_fit(options: JobOptions, machine: Any, data: DataSet, times: Mapping[str, Any]) -> None:
     """Refuse jobs that the machine cannot hold.
 
     Parameters
     ----------
     options : JobOptions
         The job.
-    machine : mapping
+    machine : nearbank._sgd.DpuMachine
         The machine.
     data : DataSet
         Training data.
@@ -98,26 +98,25 @@ def check_fit(options: JobOptions, machine: Mapping[str, Any], data: DataSet, ti
         NB0705, with the number of DPUs that would do.
     """
     title = "the job does not fit the machine"
-    if options.n_dpus > machine["numDpus"]:
+    if options.n_dpus > machine.num_dpus:
         raise make_error(
             "user",
             "NB0705",
             title,
-            where=f"machine {machine['name']}",
-            expected=f"at most {machine['numDpus']} DPUs",
+            where=f"machine {machine.name}",
+            expected=f"at most {machine.num_dpus} DPUs",
             actual=f"{options.n_dpus} DPUs",
-            fix=f"--dpus {machine['numDpus']}",
+            fix=f"--dpus {machine.num_dpus}",
         )
-    limit = machine["mramBytes"]
+    from nearbank import _sgd
+
+    limit = _sgd.MRAM_BYTES
     if times["mramBytes"] <= limit:
         return
-    from nearbank import _sgd
 
     settings = settings_of(options, 1.0)
     needed = dict(shape_of(data), rows=1)
-    without_rows = json.loads(_sgd.times(json.dumps(dict(settings, dpus=1)), json.dumps(machine), json.dumps(needed)))[
-        "mramBytes"
-    ]
+    without_rows = json.loads(_sgd.times(json.dumps(dict(settings, dpus=1)), machine, json.dumps(needed)))["mramBytes"]
     actual = f"{times['mramBytes']} B: {times['rowsPerDpu']} rows of {data.max_row_entries()} entries and the model"
     expected = f"at most {limit} B of MRAM on each DPU"
     if without_rows > limit:
@@ -125,8 +124,8 @@ def check_fit(options: JobOptions, machine: Mapping[str, Any], data: DataSet, ti
     else:
         per_row = (times["mramBytes"] - without_rows) / max(1, times["rowsPerDpu"] - 1)
         dpus = math.ceil(data.num_rows / max(1, math.floor((limit - without_rows) / per_row)))
-        fix = f"--dpus {dpus} or more" + ("" if dpus <= machine["numDpus"] else f", on a machine of {dpus} DPUs")
-    raise make_error("user", "NB0705", title, where=machine["name"], expected=expected, actual=actual, fix=fix)
+        fix = f"--dpus {dpus} or more" + ("" if dpus <= machine.num_dpus else f", on a machine of {dpus} DPUs")
+    raise make_error("user", "NB0705", title, where=machine.name, expected=expected, actual=actual, fix=fix)
 
 
 def _split(data: DataSet, seed: int) -> tuple[DataSet, DataSet]:
@@ -252,25 +251,25 @@ def start_job(
     options.check()
     machine = dpu_machine(options.machine, assignments)
     weights = (1.0, 1.0) if data.generator else class_weights(options, data.labels, data.classes)
-    settings = settings_of(options, 1.0, weights)
-    times = json.loads(_sgd.times(json.dumps(settings), json.dumps(machine), json.dumps(shape_of(data))))
+    settings = settings_of(options, 1.0, weights, machine)
+    times = json.loads(_sgd.times(json.dumps(settings), machine, json.dumps(shape_of(data))))
     check_fit(options, machine, data, times)
-    if options.sync != "server" and machine["linkGBs"] <= 0:
+    if not times["hasLinks"]:
         raise make_error(
             "user",
             "NB0705",
             "the job does not fit the machine",
-            where=f"machine {machine['name']}",
+            where=f"machine {machine.name}",
             expected="a link between DPUs, which sync other than server needs",
             actual="none",
-            fix=f"--machine upmem-{machine['numDpus']}-link, or --set linkGBs=0.35",
+            fix=f"--machine upmem-{machine.num_dpus}-link, or --set link.chipGBs=0.7 and so on",
         )
     trials: list[dict[str, float]] = []
     if rate is None and options.eta0 == "auto":
         rate, trials = search_rate(data, options, weights, seed, progress)
     elif rate is None:
         rate = float(options.eta0)
-    settings = settings_of(options, rate, weights)
+    settings = settings_of(options, rate, weights, machine)
     order = np.random.default_rng(seed).permutation(data.num_rows) if shuffle and not data.generator else None
     rows = data.rows(settings, order)
     text = json.dumps(settings)
@@ -303,7 +302,7 @@ def round_seconds(job: TrainedJob, rounds: int, cycles: float = 0.0) -> dict[str
     seconds = {kind: job.times["round"][kind] * rounds for kind in TIME_KINDS}
     if job.samples:
         sample = job.samples[-1]
-        all_seconds = (cycles or sample["cycles"] * rounds) / (job.simulation.clock_mhz * 1e6)
+        all_seconds = (cycles or sample["cycles"] * rounds) / (job.machine.clock_mhz * 1e6)
         seconds["dpuCompute"] = all_seconds * sample["cyclesWithoutDma"] / sample["cycles"]
         seconds["mramWram"] = all_seconds - seconds["dpuCompute"]
     return seconds

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <yaml-cpp/yaml.h>
@@ -18,6 +19,10 @@ struct Scalar {
   const char *path;
   const char *unit;
   double DpuConfig::*member;
+  LinkLevel DpuConfig::*level = nullptr; ///< Where the member is that of a level of links.
+  double LinkLevel::*ofLevel = nullptr;
+
+  double &in(DpuConfig &config) const { return level ? config.*level.*ofLevel : config.*member; }
 };
 
 const std::vector<Scalar> scalars = {
@@ -51,7 +56,14 @@ const std::vector<Scalar> scalars = {
     {"host.loadUs", "us", &DpuConfig::loadUs},
     {"host.broadcastSpeedup", "ratio", &DpuConfig::broadcastSpeedup},
     {"host.serialShare", "ratio", &DpuConfig::serialShare},
+    {"host.memoryGBs", "GB/s", &DpuConfig::memoryGBs},
     {"energy.dpuWatts", "W", &DpuConfig::dpuWatts},
+    {"link.chipGBs", "GB/s", nullptr, &DpuConfig::chipLink, &LinkLevel::bandwidthGBs},
+    {"link.chipLatencyNs", "ns", nullptr, &DpuConfig::chipLink, &LinkLevel::latencyNs},
+    {"link.rankGBs", "GB/s", nullptr, &DpuConfig::rankLink, &LinkLevel::bandwidthGBs},
+    {"link.rankLatencyNs", "ns", nullptr, &DpuConfig::rankLink, &LinkLevel::latencyNs},
+    {"link.systemGBs", "GB/s", nullptr, &DpuConfig::systemLink, &LinkLevel::bandwidthGBs},
+    {"link.systemLatencyNs", "ns", nullptr, &DpuConfig::systemLink, &LinkLevel::latencyNs},
 };
 
 struct Table {
@@ -70,9 +82,26 @@ const std::vector<Table> tables = {{"toMram", &DpuConfig::toMram},
 
 class Reader {
 public:
-  Reader(const std::string &path) : path_(path) {}
+  Reader(const std::string &path, const std::vector<std::pair<std::string, std::string>> &sets)
+      : path_(path), sets_(sets) {}
 
   DpuConfig read() {
+    DpuConfig config;
+    config.file = path_;
+    collectFile(config);
+    for (const auto &[path, value] : sets_)
+      set(path, value);
+    for (const Scalar &scalar : scalars)
+      scalar.in(config) = number(scalar);
+    std::vector<double> ranks = numbers(leaf("transfers.ranks"), "transfers.ranks");
+    for (const Table &table : tables)
+      config.*table.member = readTable(table.name, ranks);
+    return config;
+  }
+
+private:
+  /// Takes the values of a file, after those of its base.
+  void collectFile(DpuConfig &config) {
     YAML::Node root;
     try {
       root = YAML::LoadFile(path_);
@@ -83,24 +112,39 @@ public:
     }
     if (!root.IsMap())
       fail("NB0102", "machine file cannot be parsed", path_, "a mapping of sections", "something else");
-    DpuConfig config;
-    config.file = path_;
+    if (YAML::Node base = root["base"]) {
+      std::string own = path_;
+      path_ = (std::filesystem::path(own).parent_path() / base.as<std::string>("")).string();
+      if (isBase_)
+        fail("NB0105", "impossible value in a machine description", own, "a base without a base of its own", path_);
+      isBase_ = true;
+      collectFile(config);
+      path_ = own;
+    }
     collect(root, config);
-    for (const Scalar &scalar : scalars)
-      config.*scalar.member = number(scalar);
-    std::vector<double> ranks = numbers(leaf("transfers.ranks"), "transfers.ranks");
-    for (const Table &table : tables)
-      config.*table.member = readTable(table.name, ranks);
-    return config;
   }
 
-private:
+  void set(const std::string &path, const std::string &value) {
+    auto found = leaves_.find(path);
+    if (found == leaves_.end() || path.starts_with("transfers.")) {
+      std::vector<std::string> paths;
+      for (const Scalar &scalar : scalars)
+        paths.emplace_back(scalar.path);
+      fail("NB0103", "unknown key in a machine description", fmt::format("--set {}={}", path, value),
+           fmt::format("one of {}", fmt::join(paths, ", ")), path,
+           fmt::format("did you mean '{}'?", nearestName(path, paths)));
+    }
+    YAML::Node changed = YAML::Clone(found->second);
+    changed["value"] = value;
+    found->second.reset(changed);
+  }
+
   std::string at(const YAML::Mark &mark) const {
     return mark.is_null() ? path_ : fmt::format("{}:{}:{}", path_, mark.line + 1, mark.column + 1);
   }
 
   void collect(const YAML::Node &root, DpuConfig &config) {
-    std::vector<std::string> known = {"name", "kind", "description", "transfers"};
+    std::vector<std::string> known = {"name", "kind", "description", "base", "transfers"};
     std::vector<std::string> paths = {"transfers.ranks"};
     for (const Scalar &scalar : scalars) {
       paths.emplace_back(scalar.path);
@@ -132,7 +176,7 @@ private:
         if (!entry.second.IsMap() || !entry.second["value"] || !entry.second["unit"] || !entry.second["source"])
           fail("NB0107", "value without unit and source in a machine description", at(entry.first.Mark()),
                path + ": {value: NUMBER, unit: UNIT, source: WHERE IT COMES FROM}", "less");
-        leaves_[path] = entry.second;
+        leaves_[path].reset(entry.second);
       }
     }
   }
@@ -189,6 +233,8 @@ private:
   }
 
   std::string path_;
+  const std::vector<std::pair<std::string, std::string>> &sets_;
+  bool isBase_ = false;
   std::map<std::string, YAML::Node> leaves_;
 };
 
@@ -213,8 +259,23 @@ double TransferTable::at(double bytesPerDpu, double numRanks) const {
   return time * std::max(1.0, bytesPerDpu / bytes.back()) * std::max(1.0, numRanks / ranks.back());
 }
 
-DpuConfig readDpuConfig(const std::string &path, unsigned numDpus) {
-  DpuConfig config = Reader(path).read();
+double DpuConfig::transferUs(const TransferTable &table, double bytesPerDpu, unsigned numRanks, unsigned most) const {
+  // The eight chips of a rank are reached together: the share of the DPUs within a chip counts.
+  double share = std::ceil(most / chipsPerRank) / dpusPerChip;
+  return table.at(bytesPerDpu, std::max(1u, numRanks)) * std::min(1.0, std::max(serialShare, share));
+}
+
+std::vector<std::pair<std::string, double>> valuesOf(const DpuConfig &config) {
+  DpuConfig copy = config;
+  std::vector<std::pair<std::string, double>> values;
+  for (const Scalar &scalar : scalars)
+    values.emplace_back(scalar.path, scalar.in(copy));
+  return values;
+}
+
+DpuConfig readDpuConfig(const std::string &path, unsigned numDpus,
+                        const std::vector<std::pair<std::string, std::string>> &sets) {
+  DpuConfig config = Reader(path, sets).read();
   config.numDpus =
       numDpus ? numDpus : static_cast<unsigned>(config.modules * config.ranksPerModule * config.dpusPerRank());
   if (numDpus)

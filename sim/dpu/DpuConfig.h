@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace nearbank::dpu {
@@ -15,6 +16,13 @@ struct TransferTable {
   std::vector<double> us; ///< Row-major, bytes x ranks.
   /// Interpolates between logarithms; beyond the ends times grow with bytes, and with ranks as at the last step.
   double at(double bytesPerDpu, double numRanks) const;
+};
+
+/// A level of links between DPUs; 0 GB/s where there is none, as in all hardware that is known.
+struct LinkLevel {
+  double bandwidthGBs = 0, latencyNs = 0;
+  /// Seconds that `bytes` take from one DPU to another.
+  double seconds(double bytes) const { return bytes / (bandwidthGBs * 1e9) + latencyNs * 1e-9; }
 };
 
 struct DpuConfig {
@@ -30,17 +38,25 @@ struct DpuConfig {
          floatSubSlots = 0, floatMulSlots = 0, floatDivSlots = 0, doubleAddSlots = 0, doubleSubSlots = 0,
          doubleMulSlots = 0, doubleDivSlots = 0;
   // host
-  double launchUs = 0, loadUs = 0, broadcastSpeedup = 0, serialShare = 0;
+  double launchUs = 0, loadUs = 0, broadcastSpeedup = 0, serialShare = 0, memoryGBs = 0;
+  // link: within a chip, between the chips of a rank, between ranks
+  LinkLevel chipLink, rankLink, systemLink;
   // energy
   double dpuWatts = 0;
   TransferTable toMram, fromMram, toWram, fromWram;
   unsigned numDpus = 0; ///< All DPUs, or the N of upmem-N.
 
   unsigned dpusPerRank() const { return static_cast<unsigned>(chipsPerRank * dpusPerChip); }
+  /// Time in us of a transfer with `table` to or from `ranks` ranks, `most` DPUs in the fullest (HT-1, docs/model.md).
+  double transferUs(const TransferTable &table, double bytesPerDpu, unsigned ranks, unsigned most) const;
 };
 
-/// Reads a machine file of kind upmem. `numDpus` 0 takes what the file's modules have.
+/// Reads a machine file of kind upmem; `base: FILE` in it takes over what another one beside it says. `numDpus` 0 takes
+/// what the file's modules have; `sets` changes values by path, for example {"dpu.clockMHz", "400"}.
 /// @throws UserError NB0101 to NB0107 as for every machine file
-DpuConfig readDpuConfig(const std::string &path, unsigned numDpus);
+DpuConfig readDpuConfig(const std::string &path, unsigned numDpus,
+                        const std::vector<std::pair<std::string, std::string>> &sets = {});
+/// All values that are single numbers, by path.
+std::vector<std::pair<std::string, double>> valuesOf(const DpuConfig &config);
 
 } // namespace nearbank::dpu

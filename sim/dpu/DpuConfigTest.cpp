@@ -44,6 +44,26 @@ TEST(DpuConfigTest, ReadsTheBuiltInMachine) {
   EXPECT_EQ(readDpuConfig(builtin, 640).name, "upmem-640");
 }
 
+TEST(DpuConfigTest, TakesOverABaseAndSetValues) {
+  const std::string linked = NEARBANK_MACHINES_FOLDER "/upmem/upmem-v1a-link.yaml";
+  DpuConfig base = readDpuConfig(builtin, 64);
+  DpuConfig config = readDpuConfig(linked, 64, {{"dpu.clockMHz", "400"}, {"link.rankGBs", "2"}});
+  EXPECT_EQ(base.chipLink.bandwidthGBs, 0);
+  EXPECT_GT(config.chipLink.bandwidthGBs, 0);
+  EXPECT_EQ(config.rankLink.bandwidthGBs, 2);
+  EXPECT_EQ(config.clockMHz, 400);
+  EXPECT_EQ(config.launchUs, base.launchUs);
+  for (std::string key : {"dpu.clockMhz", "transfers.toMramUs"}) {
+    try {
+      readDpuConfig(builtin, 64, {{key, "1"}});
+      FAIL() << key;
+    } catch (const UserError &error) {
+      EXPECT_EQ(error.report().code, "NB0103");
+    }
+  }
+  EXPECT_THROW(readDpuConfig(builtin, 64, {{"dpu.clockMHz", "fast"}}), UserError);
+}
+
 TEST(DpuConfigTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(codeOf(replaced("  clockMHz:", "  clockMhz:")), "NB0103");
   EXPECT_EQ(codeOf(replaced("  clockMHz: {value: 350", "  clockMHz: {value: fast")), "NB0106");

@@ -190,7 +190,9 @@ def test_bad_lines_stop_or_are_counted(tmp_path, rows, capsys):
         (("--batch", "10"), 1, "error[NB0701]"),
         (("--tasklets", "25"), 1, "error[NB0701]"),
         (("--sync", "ring"), 1, "a link between DPUs"),
-        (("--set", "linkGB=1"), 1, "error[NB0103]"),
+        (("--set", "link.chipGB=1"), 1, "error[NB0103]"),
+        (("--sync", "shared-chip"), 1, "a link between DPUs"),
+        (("--algorithm", "admm", "--machine", "upmem-64-link", "--sync", "ring"), 1, "error[NB0701]"),
     ],
 )
 def test_impossible_jobs_are_refused(tmp_path, rows, capsys, words, code, text):
@@ -226,13 +228,20 @@ def test_numpy_and_parquet_files_give_the_same_rows(tmp_path):
 
 def test_links_between_dpus_give_the_servers_model(tmp_path, rows, capsys):
     words = ("--dpus", "16", "--epochs", "2", "--eta0", "1", "--format", "json")
-    figures = {}
-    for sync in ("server", "ring", "in-network", "gossip"):
+    figures, traffic = {}, {}
+    for sync in ("server", "ring", "in-network", "shared-chip", "shared-rank", "gossip"):
         assert train(tmp_path / sync, rows, *words, "--machine", "upmem-64-link", "--sync", sync) == 0
-        figures[sync] = json.loads(capsys.readouterr().out)["summary"]
-    for sync in ("ring", "in-network"):
+        run = json.loads(capsys.readouterr().out)["runs"][0]
+        figures[sync] = run["summary"]
+        traffic[sync] = run["traffic"]["closedFormBytes"]
+    for sync in ("ring", "in-network", "shared-chip", "shared-rank"):
         assert figures[sync]["testLoss"] == figures["server"]["testLoss"]
+    for sync in ("ring", "in-network"):
         assert figures[sync]["simulatedTime"]["value"] < figures["server"]["simulatedTime"]["value"]
+    # A chip's 8 DPUs and a rank's 64 send one sum of 64-bit numbers. 60 features and the bias: 31 pairs.
+    pair = 31 * 8
+    assert traffic["server"] == 16 * 2 * pair
+    assert (traffic["shared-chip"], traffic["shared-rank"]) == (2 * 3 * pair, 3 * pair)
     assert abs(figures["gossip"]["testAccuracy"]["value"] - figures["server"]["testAccuracy"]["value"]) < 0.03
 
 

@@ -79,12 +79,11 @@ double transferUs(const std::vector<dpu_t *> &active, Place place, Direction dir
   }
   const dpu::TransferTable &table = place.isMram ? (direction == Direction::To ? config.toMram : config.fromMram)
                                                  : (direction == Direction::To ? config.toWram : config.fromWram);
-  double us = table.at(static_cast<double>(length), std::max(1u, ranks));
-  if (isBroadcast)
-    return place.isMram ? us / config.broadcastSpeedup : us;
-  // The eight chips of a rank are reached together: the share of the DPUs within a chip counts.
-  double share = std::ceil(most / config.chipsPerRank) / config.dpusPerChip;
-  return us * std::min(1.0, std::max(config.serialShare, share));
+  auto bytes = static_cast<double>(length);
+  if (!isBroadcast)
+    return config.transferUs(table, bytes, ranks, most);
+  double us = table.at(bytes, std::max(1u, ranks));
+  return place.isMram ? us / config.broadcastSpeedup : us;
 }
 
 void move(dpu_t &one, Place place, Direction direction, void *buffer, size_t length) {

@@ -9,48 +9,57 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from nearbank import _sgd
+from nearbank.dpu_machines import dpu_machine
 from nearbank.sgd_data import read_data
-from nearbank.sgd_options import JobOptions
-from nearbank.sgd_training import run_epochs, start_job
+from nearbank.sgd_options import JobOptions, settings_of
+from nearbank.sgd_training import SAMPLE_ENTRIES, run_epochs, shape_of, start_job
 
-#: Published exponents (rate, L2 or rho, alpha) and batches: facts of CMU-SAFARI/PIM-Opt, host/app.c of each program.
+#: Published exponents (rate, L2 or rho, alpha) and batches, of which the first is the default; those of GA-SGD are of
+#: all DPUs together. Source: CMU-SAFARI/PIM-Opt, host/app.c of each program.
 PUBLISHED = {
-    ("yfcc", "ma-sgd", "lr"): (6, 12, 63, 8),
-    ("yfcc", "ma-sgd", "svm"): (6, 10, 63, 8),
-    ("yfcc", "ga-sgd", "lr"): (4, 10, 63, 4096),
-    ("yfcc", "ga-sgd", "svm"): (6, 8, 63, 4096),
-    ("yfcc", "admm", "lr"): (6, 12, 4, 8),
-    ("yfcc", "admm", "svm"): (6, 10, 12, 8),
-    ("criteo", "ma-sgd", "lr"): (0, 12, 63, 2048),
-    ("criteo", "ma-sgd", "svm"): (2, 12, 63, 2048),
-    ("criteo", "ga-sgd", "lr"): (0, 12, 63, 262144),
-    ("criteo", "ga-sgd", "svm"): (2, 12, 63, 262144),
-    ("criteo", "admm", "lr"): (0, 12, 6, 2048),
-    ("criteo", "admm", "svm"): (1, 12, 8, 2048),
+    ("yfcc", "ma-sgd", "lr"): (6, 12, 63, (8, 16, 32, 64)),
+    ("yfcc", "ma-sgd", "svm"): (6, 10, 63, (8, 16, 32, 64)),
+    ("yfcc", "ga-sgd", "lr"): (4, 10, 63, (8192, 4096, 16384, 32768)),
+    ("yfcc", "ga-sgd", "svm"): (6, 8, 63, (8192, 4096, 16384, 32768)),
+    ("yfcc", "admm", "lr"): (6, 12, 4, (8, 16, 32, 64)),
+    ("yfcc", "admm", "svm"): (6, 10, 12, (8, 16, 32, 64)),
+    ("criteo", "ma-sgd", "lr"): (0, 12, 63, (2048, 1024, 4096, 8192)),
+    ("criteo", "ma-sgd", "svm"): (2, 12, 63, (2048, 1024, 4096, 8192)),
+    ("criteo", "ga-sgd", "lr"): (0, 12, 63, (262144, 131072, 524288, 1048576)),
+    ("criteo", "ga-sgd", "svm"): (2, 12, 63, (262144, 131072, 524288, 1048576)),
+    ("criteo", "admm", "lr"): (0, 12, 6, (2048, 1024, 4096, 8192)),
+    ("criteo", "admm", "svm"): (1, 12, 8, (2048, 1024, 4096, 8192)),
 }
 #: Training rows on 256 DPUs; weak scaling keeps the rows of each DPU, strong scaling the sum.
 ROWS = {"yfcc": 851_968, "criteo": 50_331_648}
 TEST_ROWS = {"yfcc": 21_299, "criteo": 200_000}
+DPU_COUNTS = (256, 512, 1024, 2048)
+#: Epochs of the paper's runs, which times are given for.
+PAPER_EPOCHS = 10
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One training run of the study."""
+    """One run of the study: times only, or training of some epochs too."""
 
     dataset: str
     algorithm: str
     model: str
     dpus: int
     scaling: str
-    epochs: int
+    batch: int
+    epochs: int = 0
 
     @property
     def name(self) -> str:
         """File name of the cell."""
-        parts = (self.dataset, self.algorithm, self.model, self.dpus, self.scaling, self.epochs)
+        kind = f"train{self.epochs}" if self.epochs else "time"
+        parts = (kind, self.dataset, self.algorithm, self.model, self.scaling, self.dpus, self.batch)
         return "-".join(str(part) for part in parts)
 
     @property
@@ -58,36 +67,110 @@ class Cell:
         """Training rows."""
         return ROWS[self.dataset] * (self.dpus // 256 if self.scaling == "weak" else 1)
 
+    def options(self, dpus: int) -> JobOptions:
+        """Give the published settings, for a job on `dpus` DPUs whose rows and steps are those of this cell's DPUs."""
+        rate, penalty, alpha, _ = PUBLISHED[self.dataset, self.algorithm, self.model]
+        return JobOptions(
+            algorithm=self.algorithm,
+            model=self.model,
+            compat="pim-opt",
+            machine=f"upmem-{max(dpus, 2048)}",
+            n_dpus=dpus,
+            batch_size=max(1, self.batch // self.dpus) if self.algorithm == "ga-sgd" else self.batch,
+            max_iter=self.epochs or 1,
+            eta0=2.0**-rate,
+            rho=2.0**-penalty,
+            alpha=2.0**-alpha if self.algorithm == "admm" else 2.0**-penalty,
+            times="modelled" if self.epochs else "sampled",
+        )
 
-def cells(everything: bool) -> list[Cell]:
-    """List the cells, quick ones first.
 
-    Parameters
-    ----------
-    everything : bool
-        All sizes; otherwise what two cores do in two hours.
+def time_cells() -> list[Cell]:
+    """List the cells of times: weak and strong scaling, and at 2,048 DPUs all published batches.
 
     Returns
     -------
     list of Cell
-        The cells.
+        108 cells.
     """
     found = []
-    for dataset, algorithm, model in PUBLISHED:
+    for (dataset, algorithm, model), (_, _, _, batches) in PUBLISHED.items():
+        for scaling in ("weak", "strong"):
+            for dpus in DPU_COUNTS:
+                if scaling == "strong" and dpus == 256:
+                    continue  # The same as weak.
+                chosen = batches if scaling == "weak" and dpus == 2048 else batches[:1]
+                found += [Cell(dataset, algorithm, model, dpus, scaling, batch) for batch in chosen]
+    return found
+
+
+def training_cells(everything: bool) -> list[Cell]:
+    """List the cells that train: strong scaling, which two cores can do, or all.
+
+    Parameters
+    ----------
+    everything : bool
+        Weak scaling and all numbers of DPUs too.
+
+    Returns
+    -------
+    list of Cell
+        Quick ones first.
+    """
+    found = []
+    for (dataset, algorithm, model), (_, _, _, batches) in PUBLISHED.items():
         epochs = 3 if dataset == "yfcc" else 1
-        for scaling in ("strong", "weak"):
-            for dpus in (256, 512, 1024, 2048):
-                if scaling == "weak" and dpus == 256:
-                    continue  # The same as strong.
-                large = dpus == 2048 or dataset == "criteo"
-                if not everything and (scaling == "weak" and large or dataset == "criteo" and dpus not in (256, 2048)):
-                    continue
-                found.append(Cell(dataset, algorithm, model, dpus, scaling, epochs))
+        for scaling in ("strong", "weak") if everything else ("strong",):
+            for dpus in DPU_COUNTS if everything else (256, 2048):
+                if dataset == "criteo" and not everything and (algorithm, dpus) == ("admm", 2048):
+                    continue  # 16 GB of models.
+                found.append(Cell(dataset, algorithm, model, dpus, scaling, batches[0], epochs))
     return sorted(found, key=lambda cell: cell.rows * (48 if cell.dataset == "criteo" else 4096) * cell.epochs)
 
 
-def run_cell(cell: Cell) -> dict:
-    """Train one cell.
+def time_cell(cell: Cell) -> dict:
+    """Simulate one DPU's round after a first epoch on its rows, and model transfers and the host.
+
+    Parameters
+    ----------
+    cell : Cell
+        What to time.
+
+    Returns
+    -------
+    dict
+        Seconds of `PAPER_EPOCHS` epochs by kind, share of communication, bytes of an epoch.
+    """
+    data = read_data(f"{cell.dataset}-like:{cell.rows // cell.dpus}")
+    job = start_job(data, cell.options(1))
+    run_epochs(job, 1)
+    sample = json.loads(job.trainer.sample_round(job.simulation, SAMPLE_ENTRIES))
+    options = cell.options(cell.dpus)
+    machine = dpu_machine(options.machine)
+    settings = json.dumps(settings_of(options, options.eta0, machine=machine))
+    shape = dict(shape_of(data), rows=cell.rows)
+    times = json.loads(_sgd.times(settings, machine, json.dumps(shape)))
+    rounds = job.trainer.rounds_per_epoch
+    seconds = {kind: value * rounds * PAPER_EPOCHS for kind, value in times["round"].items()}
+    dpu = sample["cycles"] / (machine.clock_mhz * 1e6) * rounds * PAPER_EPOCHS
+    seconds["dpuCompute"] = dpu * sample["cyclesWithoutDma"] / sample["cycles"]
+    seconds["mramWram"] = dpu - seconds["dpuCompute"]
+    total = sum(seconds.values())
+    communication = seconds["toDpu"] + seconds["fromDpu"] + seconds["aggregation"]
+    return {
+        "cell": cell.name,
+        "rows": cell.rows,
+        "epochs": PAPER_EPOCHS,
+        "seconds": total,
+        "secondsByKind": seconds,
+        "communicationShare": communication / total,
+        "bytesPerEpoch": times["bytesPerRound"] * rounds,
+        "sample": sample,
+    }
+
+
+def training_cell(cell: Cell) -> dict:
+    """Train one cell with the twin.
 
     Parameters
     ----------
@@ -97,60 +180,77 @@ def run_cell(cell: Cell) -> dict:
     Returns
     -------
     dict
-        Figures: accuracy and AUC (simulated arithmetic), seconds by kind (modelled), wall time of the twin (measured).
+        Accuracy and AUC of the simulated arithmetic, and the twin's own time, measured.
     """
-    rate, penalty, alpha, batch = PUBLISHED[cell.dataset, cell.algorithm, cell.model]
-    if cell.algorithm == "ga-sgd":
-        batch = max(1, batch // cell.dpus)
-    is_admm = cell.algorithm == "admm"
-    options = JobOptions(
-        algorithm=cell.algorithm,
-        model=cell.model,
-        compat="pim-opt",
-        n_dpus=cell.dpus,
-        batch_size=batch,
-        max_iter=cell.epochs,
-        eta0=2.0**-rate,
-        rho=2.0**-penalty,
-        alpha=2.0**-alpha if is_admm else 2.0**-penalty,
-    )
     data = read_data(f"{cell.dataset}-like:{cell.rows}")
     test = read_data(f"{cell.dataset}-like:{TEST_ROWS[cell.dataset]},firstRow={1 << 32}")
     started = time.perf_counter()
-    job = start_job(data, options)
+    job = start_job(data, cell.options(cell.dpus))
     run_epochs(job, cell.epochs, test_rows=test.rows(job.settings))
-    seconds = {name: sum(entry["seconds"][name] for entry in job.history) for name in job.history[0]["seconds"]}
-    total = sum(seconds.values())
     return {
         "cell": cell.name,
         "rows": cell.rows,
         "epochs": cell.epochs,
         "testAccuracy": job.history[-1]["testAccuracy"],
         "testAuc": job.history[-1]["testAuc"],
-        "modelledSeconds": total,
-        "modelledSecondsByKind": seconds,
-        "communicationShare": 1 - (seconds["dpuCompute"] + seconds["mramWram"]) / total,
         "twinSecondsMeasured": time.perf_counter() - started,
-        "bytesPerEpoch": job.times["bytesPerRound"] * job.trainer.rounds_per_epoch,
     }
 
 
-def report(folder: Path) -> None:
-    """Print the cells that are there.
+def run(cells: Iterable[Cell], folder: Path) -> None:
+    """Run the cells that are not there yet; each is written whole or not at all.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        The cells.
+    folder : Path
+        Where they are kept.
+    """
+    cells = list(cells)
+    for number, cell in enumerate(cells):
+        file = folder / f"{cell.name}.json"
+        if file.exists():
+            continue
+        print(f"[{number + 1}/{len(cells)}] {cell.name}", flush=True)
+        beside = file.with_suffix(".part")
+        beside.write_text(json.dumps(training_cell(cell) if cell.epochs else time_cell(cell), indent=2))
+        beside.rename(file)
+
+
+def report(folder: Path) -> str:
+    """Describe the cells that are there.
 
     Parameters
     ----------
     folder : Path
         Where they are kept.
+
+    Returns
+    -------
+    str
+        Two tables in Markdown.
     """
-    print(f"{'cell':<36}{'accuracy':>10}{'AUC':>8}{'modelled s':>12}{'outside DPUs':>14}{'GB/epoch':>10}{'twin s':>8}")
-    for file in sorted(folder.glob("*.json")):
-        cell = json.loads(file.read_text())
-        print(
-            f"{cell['cell']:<36}{100 * cell['testAccuracy']:>8.2f} %{cell['testAuc']:>8.4f}"
-            f"{cell['modelledSeconds']:>12.4g}{100 * cell['communicationShare']:>12.1f} %"
-            f"{cell['bytesPerEpoch'] / 1e9:>10.4g}{cell['twinSecondsMeasured']:>8.0f}"
-        )
+    cells = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+    kinds = {"dpuCompute": "compute", "mramWram": "MRAM", "toDpu": "to DPUs", "fromDpu": "from DPUs"}
+    kinds |= {"aggregation": "host", "launch": "launch"}
+    lines = [f"| {PAPER_EPOCHS} epochs | s | {' | '.join(kinds.values())} | communication | GB an epoch |"]
+    lines.append("|---|" + "---|" * (len(kinds) + 3))
+    for cell in cells:
+        if cell["cell"].startswith("time"):
+            by_kind = " | ".join(f"{cell['secondsByKind'][kind]:.3g}" for kind in kinds)
+            lines.append(
+                f"| {cell['cell'].removeprefix('time-')} | {cell['seconds']:.4g} | {by_kind} "
+                f"| {100 * cell['communicationShare']:.1f} % | {cell['bytesPerEpoch'] / 1e9:.4g} |"
+            )
+    lines += ["", "| trained | epochs | accuracy | AUC | twin, s (measured) |", "|---|---|---|---|---|"]
+    for cell in cells:
+        if cell["cell"].startswith("train"):
+            lines.append(
+                f"| {cell['cell'].partition('-')[2]} | {cell['epochs']} | {100 * cell['testAccuracy']:.2f} % "
+                f"| {cell['testAuc']:.4f} | {cell['twinSecondsMeasured']:.0f} |"
+            )
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -161,16 +261,10 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="print the cells that are there")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    chosen = [] if arguments.report else [cell for cell in cells(arguments.all) if cell.name.startswith(arguments.only)]
-    for number, cell in enumerate(chosen):
-        file = arguments.out / f"{cell.name}.json"
-        if file.exists():
-            continue
-        print(f"[{number + 1}/{len(chosen)}] {cell.name}", flush=True)
-        beside = file.with_suffix(".part")
-        beside.write_text(json.dumps(run_cell(cell), indent=2))
-        beside.rename(file)
-    report(arguments.out)
+    if not arguments.report:
+        cells = [*time_cells(), *training_cells(arguments.all)]
+        run([cell for cell in cells if cell.name.startswith(arguments.only)], arguments.out)
+    print(report(arguments.out))
 
 
 if __name__ == "__main__":

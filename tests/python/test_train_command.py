@@ -158,17 +158,92 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, rows, capsys, monkeypa
     assert not list((tmp_path / "out").glob(".checkpoint*"))
 
 
-@pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is not installed")
-def test_ranks_give_the_model_of_one_process(tmp_path, rows):
-    pytest.importorskip("mpi4py")
-    command = [sys.executable, "-m", "nearbank", "train", "--data", rows[0], "--dpus", "16", "--epochs", "2"]
+needs_mpi = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is not installed")
+
+#: `nearbank train` in which rank 2 is killed as it begins its third epoch.
+DYING = """
+import os, signal, sys
+from nearbank import cli, sgd_training
+from mpi4py import MPI
+run_rounds, calls = sgd_training.run_rounds, []
+def dying(*arguments):
+    calls.append(1)
+    if len(calls) == 3 and MPI.COMM_WORLD.rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run_rounds(*arguments)
+sgd_training.run_rounds = dying
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+JOB = ("--algorithm", "admm", "--dpus", "16", "--epochs", "4", "--eta0", "1")
+
+
+def mpi_train(rows, out, ranks, *words, program=("-m", "nearbank")):
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    command = ["mpirun", "--allow-run-as-root", "-n", str(ranks), sys.executable, *program, "train", "--data", rows[0]]
     environment = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1")
-    for name, prefix in (("one", []), ("two", ["mpirun", "--allow-run-as-root", "-n", "2"])):
-        words = [*command, "--out", str(tmp_path / name), *(["--mpi"] if prefix else [])]
-        subprocess.run([*prefix, *words], check=True, env=environment, capture_output=True, timeout=120)
-    one, two = (np.load(tmp_path / name / "model.npz") for name in ("one", "two"))
-    assert (one["coefficients"] == two["coefficients"]).all()
-    assert one["intercept"] == two["intercept"]
+    return subprocess.run(
+        [
+            *command,
+            "--algorithm",
+            "admm",
+            "--dpus",
+            "16",
+            "--epochs",
+            "4",
+            "--eta0",
+            "1",
+            "--mpi",
+            "--out",
+            out,
+            *words,
+        ],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+@needs_mpi
+@pytest.mark.parametrize("engine", ["twin", "exact"])
+def test_four_ranks_give_the_model_of_one_process(tmp_path, rows, capsys, engine):
+    result = mpi_train(rows, str(tmp_path / "four"), 4, "--simulate", engine)
+    assert result.returncode == 0, result.stderr
+    assert main(["train", "--data", rows[0], "--out", str(tmp_path / "one"), *JOB, "--simulate", engine]) == 0
+    one, four = (np.load(tmp_path / name / "model.npz") for name in ("one", "four"))
+    assert (one["coefficients"] == four["coefficients"]).all()
+    assert one["intercept"] == four["intercept"]
+    documents = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("one", "four")]
+    assert documents[0]["rounds"][-1]["loss"] == documents[1]["rounds"][-1]["loss"]
+    if engine == "exact":  # The slowest of all DPUs, whichever rank has it.
+        times = [document["summary"]["simulatedTime"]["value"] for document in documents]
+        assert times[0] == pytest.approx(times[1], rel=1e-3)  # The share of DMA is that of rank 0's fullest DPU.
+
+
+@needs_mpi
+def test_a_rank_that_dies_leaves_a_checkpoint_to_go_on_from(tmp_path, rows):
+    script = tmp_path / "dying.py"
+    script.write_text(DYING)
+    died = mpi_train(rows, str(tmp_path / "out"), 4, program=(str(script),))
+    assert died.returncode != 0
+    assert "rank 2" in died.stderr and "signal 9" in died.stderr
+    assert (tmp_path / "out" / "checkpoint.npz").exists()
+    assert not (tmp_path / "out" / "run.json").exists()
+    resumed = mpi_train(rows, str(tmp_path / "out"), 4, "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert mpi_train(rows, str(tmp_path / "whole"), 4).returncode == 0
+    first, second = (np.load(tmp_path / name / "model.npz")["coefficients"] for name in ("out", "whole"))
+    assert (first == second).all()
+
+
+@needs_mpi
+def test_a_rank_that_fails_ends_all_with_one_error(tmp_path, rows):
+    failed = mpi_train(rows, str(tmp_path / "out"), 3, "--batch", "10")
+    assert failed.returncode == 1
+    assert "error[NB0701]" in failed.stderr
 
 
 def test_bad_lines_stop_or_are_counted(tmp_path, rows, capsys):

@@ -11,6 +11,7 @@ pytest.importorskip("nearbank._sgd")
 pytest.importorskip("sklearn")
 
 from nearbank import PimLinearSVC, PimLogisticRegression  # noqa: E402
+from nearbank.cli import main  # noqa: E402
 from nearbank.errors import UserError  # noqa: E402
 from scipy import sparse  # noqa: E402
 from sklearn.base import clone  # noqa: E402
@@ -135,6 +136,15 @@ def test_more_dpus_than_the_machine_and_rows_beyond_mram_are_refused():
     with pytest.raises(UserError, match="NB0705") as caught:
         PimLogisticRegression(n_dpus=2, eta0=1.0).fit(wide, [0, 1])
     assert "the model alone is too large" in str(caught.value)
+
+
+def test_rows_beyond_mram_name_the_dpus_that_would_do(tmp_path, capsys):
+    words = ["--dpus", "8", "--eta0", "1", "--machine", "upmem-64", "--out", str(tmp_path)]
+    assert main(["train", "--data", "yfcc-like:80000", *words]) == 1
+    printed = capsys.readouterr().err
+    # 64 MiB hold 4,090 rows of 16 KB beside the model: 20 DPUs.
+    assert "error[NB0705]" in printed and "10000 rows of 4096 entries and the model" in printed
+    assert "--dpus 20 or more" in printed
 
 
 def test_partial_fit_follows_a_drift():

@@ -334,7 +334,7 @@ private:
     if (isForEngine(in.op) || native_.isSpinLoad[pc])
       return true;
     if (in.op == Op::AddSp)
-      return in.imm < 0 && address < dpu.program()->stackStart[tasklet.registers[4]];
+      return in.imm < 0 && address < dpu.program()->stackStart[tasklet.registers[IdRegister]];
     if (!isLoad(in.op) && !isStore(in.op))
       return false;
     return address >= WramBytes || address % 4 != 0 ||

@@ -28,6 +28,8 @@ inline constexpr const char *SlotKindNames[NumSlotKinds] = {
 
 /// Register that takes what is written to x0.
 inline constexpr uint8_t DiscardRegister = 32;
+/// gp: holds the number of the tasklet; tp points at its thread-local variables.
+inline constexpr uint8_t IdRegister = 3;
 
 struct Instruction {
   Op op = Op::Illegal;

@@ -12,7 +12,7 @@ Tasklets::Tasklets(Dpu &dpu, const DpuConfig &config)
   dpu.fault.reset();
   for (unsigned id = 0; id < numTasklets; ++id) {
     tasklets[id].registers[2] = dpu.program()->stackStart[id + 1];
-    tasklets[id].registers[4] = id;
+    tasklets[id].registers[IdRegister] = id;
   }
 }
 
@@ -105,8 +105,7 @@ void Tasklets::mramAccess(uint32_t id, Tasklet &tasklet, const Instruction &in, 
 }
 
 // Both addresses lose their low bits and the length field wraps, as on the DPU: 0 bytes are 2048.
-void Tasklets::dma(Tasklet &tasklet, const Instruction &in, Effect &effect) {
-  uint32_t id = tasklet.registers[4];
+void Tasklets::dma(uint32_t id, Tasklet &tasklet, const Instruction &in, Effect &effect) {
   uint32_t local = tasklet.registers[in.rs1] & ~7u, remote = tasklet.registers[in.rs2] & (Mram::Bytes - 8);
   uint32_t bytes = (((tasklet.registers[in.imm] >> 3) - 1) & 255) * 8 + 8;
   if (local > WramBytes || bytes > WramBytes - local) {

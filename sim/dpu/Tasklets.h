@@ -52,7 +52,7 @@ private:
   template <typename T> void store(uint32_t id, uint32_t address, T value, Effect &effect);
   bool slowAccess(uint32_t id, uint32_t address, void *data, uint32_t size, bool isRead, Effect &effect);
   void mramAccess(uint32_t id, Tasklet &tasklet, const Instruction &in, Effect &effect);
-  void dma(Tasklet &tasklet, const Instruction &in, Effect &effect);
+  void dma(uint32_t id, Tasklet &tasklet, const Instruction &in, Effect &effect);
   void control(uint32_t id, Tasklet &tasklet, const Instruction &in, Effect &effect);
   static uint32_t multiplyBytes(unsigned variant, uint32_t a, uint32_t b);
 };
@@ -269,7 +269,7 @@ inline __attribute__((always_inline)) void Tasklets::execute(uint32_t id, Taskle
     break;
   case Op::DmaLoad:
   case Op::DmaStore:
-    dma(tasklet, in, effect);
+    dma(id, tasklet, in, effect);
     break;
   default:
     control(id, tasklet, in, effect);

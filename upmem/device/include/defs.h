@@ -9,7 +9,7 @@
 /// Number of the calling tasklet.
 NB_ALWAYS_INLINE sysname_t me(void) {
   sysname_t id;
-  __asm__("mv %0, tp" : "=r"(id));
+  __asm__("mv %0, gp" : "=r"(id));
   return id;
 }
 

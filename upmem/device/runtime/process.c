@@ -16,7 +16,6 @@ int printf(const char *format, ...) {
 }
 
 int puts(const char *text) { return printf("%s\n", text); }
-#undef putchar
 int putchar(int character) { return printf("%c", character); }
 
 void __nb_assert_failed(const char *condition, const char *file, int line) {

@@ -2,8 +2,8 @@
 """Builds and runs PIM-Opt's 24 programs of a checkout under Nearbank and compares models with an independent training.
 
 python bench/upmem_pim_opt.py PATH/TO/PIM-Opt --dpus 4
-The checkout is copied. Its sizes are those of hundreds of gigabytes and its number of tasklets is fixed: only numbers of
-rows, batch sizes, epochs and the number of DPUs that sizes depend on are changed in the copy. Rows are generated in its
+The checkout is copied. Its sizes are those of hundreds of gigabytes and its number of tasklets is fixed: only numbers
+of rows, batch sizes, epochs and the number of DPUs that sizes depend on are changed in the copy. Rows are generated in its
 format. The other training is nearbank's native one (compat="pim-opt"), which shares no code with the programs.
 """
 
@@ -100,14 +100,17 @@ def run(root: Path, name: str, dpus: int, seconds: int) -> Outcome:
     paths = [f"SOURCE_DIR={folder}", f"DEST_DIR={folder}"]
     if failure := upmem_checkout.build(folder, f"NR_DPUS={dpus}", "SCALING=0", "AE=0", *paths):
         return failure
-    found = upmem_checkout.run(folder, ["./bin/host_code"], seconds)
+    changes = {"NEARBANK_UPMEM_CHECK": str(folder / "check.json")} if data == "Criteo" else {}
+    found = upmem_checkout.run(folder, ["./bin/host_code"], seconds, **changes)
+    codes = sorted(set(re.findall(r"error\[(NB\d+)\]", found.text)))
+    if data == "Criteo" and codes and found.state == "failed":
+        # Its X is read from addresses that DMA does not take: no independent result exists.
+        found.state, found.why = "ran", f"wrong itself, as the checker says: {', '.join(codes)}"
     if found.state != "passed" or "benchmark" in name:
         return found
     written = models(folder)
     if len(written) < EPOCHS:
         found.state, found.why = "failed", f"{len(written)} models of {EPOCHS}"
-    elif data == "Criteo":
-        found.state, found.why = "ran", "its DMA is unaligned: nearbank upmem check"
     else:
         target = expected(name, dpus, exponents, features, labels)
         # Nine decimals of single precision.

@@ -4,6 +4,8 @@
 PrIM is IEEE Access 2022, arXiv:2105.03814: integer throughput in figure 4, WRAM in figure 5, DMA in section 3.2.
 """
 
+import json
+
 import pytest
 import upmem_builds
 from upmem_builds import compile_dpu, compile_host, run
@@ -120,3 +122,47 @@ def test_dma_latency_is_the_published(call, fixed, size, cycles_of):
 def test_dma_bandwidth_is_the_published(work, moved, mbs, cycles_of):
     # Several transfers a round, so that the loop around them does not count.
     assert 16 * ROUNDS * 4 * moved / cycles_of(work * 4, "uint64_t", 16) * MHZ == pytest.approx(mbs, rel=0.05)
+
+
+#: us by bytes a DPU and ranks of 64 DPUs, measured on an UPMEM server in November 2024 (github.com/benbii/downmem).
+TRANSFERS = {
+    ("to", 512): {1: 80, 5: 123, 12: 224, 20: 283, 36: 438},
+    ("to", 8192): {1: 155, 5: 463, 12: 943, 20: 1004, 36: 1541},
+    ("to", 65536): {1: 879, 5: 2610, 12: 4844, 20: 5241, 36: 3847},
+    ("from", 512): {1: 196, 5: 259, 12: 444, 20: 623, 36: 827},
+    ("from", 8192): {1: 364, 5: 878, 12: 2032, 20: 2254, 36: 3683},
+    ("from", 65536): {1: 2317, 5: 6160, 12: 14062, 20: 12951, 36: 14375},
+}
+TRANSFER_HOST = r"""
+#include <stdlib.h>
+static char buffer[65536];
+int main(int argc, char **argv) {
+  struct dpu_set_t set;
+  (void)argc;
+  DPU_ASSERT(dpu_alloc_ranks(atoi(argv[1]), NULL, &set));
+  DPU_ASSERT(dpu_load(set, "bin/dpu_code", NULL));
+  for (int bytes = 512; bytes <= 65536; bytes *= bytes == 512 ? 16 : 8)
+    for (int way = 0; way < 2; ++way) {
+      DPU_ASSERT(dpu_prepare_xfer(set, buffer));
+      DPU_ASSERT(dpu_push_xfer(set, way ? DPU_XFER_FROM_DPU : DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, bytes,
+                               DPU_XFER_DEFAULT));
+    }
+  return 0;
+}
+"""
+
+
+def test_host_transfers_are_the_measured(tmp_path):
+    environment = upmem_builds.environment()
+    compile_host(tmp_path, environment, TRANSFER_HOST)
+    compile_dpu(tmp_path, environment, "#include <mram.h>\nint main(void) { return (int)DPU_MRAM_HEAP_POINTER & 0; }\n")
+    errors = []
+    for ranks in (1, 5, 12, 20, 36):
+        assert run(tmp_path, environment, str(ranks), NEARBANK_STATS="run.json").returncode == 0
+        for event in json.loads((tmp_path / "run.json").read_text())["events"]:
+            if event["what"] in ("to", "from"):
+                errors.append(abs(event["us"] / TRANSFERS[event["what"], event["bytesPerDpu"]][ranks] - 1))
+    assert len(errors) == 30
+    # Between the ranks of the machine file the measured times go up and down, by a half at worst.
+    assert sum(error <= 0.15 for error in errors) >= 0.85 * len(errors)
+    assert sum(errors) / len(errors) < 0.1

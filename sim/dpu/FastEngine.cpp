@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine `fast`: native code between events, events in the order of virtual time (docs/model.md, FAST-1 to FAST-4).
 
-#include "sim/dpu/DmaEngine.h"
 #include "sim/dpu/Engine.h"
 #include "sim/dpu/Tasklets.h"
+#include "sim/dpu/TurnSchedule.h"
 
 #include "runtime/Error.h"
 
-#include <algorithm>
 #include <cmath>
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -18,7 +17,6 @@
 namespace nearbank::dpu {
 namespace {
 
-constexpr double Never = std::numeric_limits<double>::infinity();
 /// Slots that a tasklet may run ahead of the others.
 constexpr uint64_t BudgetSlots = 8192;
 constexpr uint64_t FieldMask = (uint64_t{1} << CountBits) - 1;
@@ -26,21 +24,27 @@ constexpr uint64_t FieldMask = (uint64_t{1} << CountBits) - 1;
 class FastRun : public Tasklets {
 public:
   FastRun(Dpu &dpu, const DpuConfig &config, const RunLimits &limits, NativeProgram &native)
-      : Tasklets(dpu, config), native_(native), dma_(config),
-        limit_(limits.timeoutCycles ? static_cast<double>(limits.timeoutCycles) : Never),
-        dispatch_(config.dispatchCycles), numActive_(numTasklets) {
+      : Tasklets(dpu, config), native_(native), schedule_(config, numTasklets),
+        limit_(limits.timeoutCycles ? static_cast<double>(limits.timeoutCycles)
+                                    : std::numeric_limits<double>::infinity()),
+        dispatch_(config.dispatchCycles) {
     if (native.hasSpinLoops)
       watched_.resize(WramBytes / 8);
-    std::fill(std::begin(due_), std::end(due_), Never);
-    std::fill(std::begin(joinAt_), std::end(joinAt_), Never);
-    setRate();
   }
 
   void run() {
-    // Tasklet 0 takes its first slot in cycle 1, the next one in cycle 2.
     for (unsigned id = 0; id < numTasklets; ++id)
-      runOn(id, (id + 1) * rate_ - 1);
-    while (step()) {
+      runOn(id, schedule_.firstTurn(id));
+    for (;;) {
+      TurnSchedule::Event event;
+      if (!schedule_.next(event)) {
+        explainStop();
+        break;
+      }
+      if (event.isJoin)
+        runOn(event.id, schedule_.turn());
+      else if (!act(event.id))
+        break;
     }
     finish();
   }
@@ -50,110 +54,38 @@ private:
   /// What a tasklet does when its time has come, or the atomic bit it waits for.
   struct Plan {
     Next next = Next::Event;
-    bool isSpinning = false;
+    bool isWaiting = false;
     uint8_t bit = 0;
-    double spinStart = 0;
   };
 
-  static unsigned least(const double (&times)[24]) {
-    return static_cast<unsigned>(std::min_element(std::begin(times), std::end(times)) - std::begin(times));
-  }
-
-  // FAST-1: slots a cycle that each active tasklet gets.
-  void setRate() {
-    double free = isPortBusy_ ? 1 - 1 / dma_.window()->interval : 1;
-    rate_ = 1 / std::max(dispatch_, numActive_ / free);
-  }
-
-  void advance(double cycle) {
-    double passed = cycle - now_;
-    virtual_ += passed * rate_;
-    issued_ += passed * rate_ * numActive_;
-    if (isPortBusy_)
-      portCycles_ += passed * std::max(0.0, std::min(1.0, numActive_ / dispatch_) - numActive_ * rate_);
-    now_ = cycle;
-  }
-  uint64_t cycle() const { return static_cast<uint64_t>(std::llround(now_)); }
-
-  bool step() {
-    unsigned first = least(due_), join = least(joinAt_);
-    double at = due_[first] == Never ? Never : now_ + std::max(0.0, (due_[first] - virtual_) / rate_);
-    if (at == Never && joinAt_[join] == Never)
-      return isStuck();
-    const DmaEngine::Window *window = dma_.window();
-    double border = !window ? Never : isPortBusy_ ? window->end : window->begin;
-    if (border <= at && border <= joinAt_[join]) {
-      advance(border);
-      if (isPortBusy_)
-        dma_.dropWindow();
-      isPortBusy_ = !isPortBusy_;
-      setRate();
-      return true;
-    }
-    if (joinAt_[join] <= at) {
-      advance(joinAt_[join]);
-      joinAt_[join] = Never;
-      activate(join, virtual_);
-      return true;
-    }
-    advance(at);
-    virtual_ = due_[first];
-    return act(first);
-  }
-
-  void activate(uint32_t id, double from) {
-    ++numActive_;
-    setRate();
-    runOn(id, from);
-  }
-  // FAST-2: the place in the round of slots right behind virtual time `from`; what follows there makes room.
-  double insertBehind(double from) {
-    double step = 1 / std::max(dispatch_, numActive_ + 1.0), last = step;
-    std::vector<std::pair<double, double *>> others; // By how far behind `from` their slots are, less than one round.
-    for (unsigned id = 0; id < numTasklets; ++id) {
-      double *place = plans_[id].isSpinning ? &plans_[id].spinStart : &due_[id];
-      if (*place != Never)
-        others.push_back({*place - from - std::floor(*place - from), place});
-    }
-    std::sort(others.begin(), others.end());
-    for (auto [distance, place] : others) {
-      bool isFull = numActive_ >= dispatch_;
-      last = isFull ? last + step : std::max(distance, last + step);
-      *place += last - distance;
-    }
-    return from + step;
-  }
-  void deactivate(uint32_t id) {
-    due_[id] = Never;
-    --numActive_;
-    setRate();
-  }
-
-  bool isStuck() {
+  // No events are left: all tasklets have ended, or those that have not never will.
+  void explainStop() {
     for (unsigned id = 0; id < numTasklets; ++id)
-      if (plans_[id].isSpinning) {
-        if (limit_ != Never)
-          return isTooLong(id, limit_ + 1);
-        fail(id, fmt::format("deadlock: {} tasklets wait for atomic bits that nobody releases", numActive_));
-        return false;
+      if (plans_[id].isWaiting) {
+        isTooLate_ = std::isfinite(limit_);
+        if (isTooLate_)
+          failTooLong(id);
+        else
+          fail(id,
+               fmt::format("deadlock: {} tasklets wait for atomic bits that nobody releases", schedule_.numActive()));
+        return;
       }
     if (numRunning > 0)
       fail(lastSleeper_, fmt::format("deadlock: {} tasklets sleep and nobody can resume them", numRunning));
-    return false;
   }
-  bool isTooLong(uint32_t id, double at) {
-    now_ = at;
+  void failTooLong(uint32_t id) {
     fail(id, fmt::format("endless loop: more than {:.0f} cycles (NEARBANK_TIMEOUT_CYCLES)", limit_));
-    return false;
   }
 
   // What tasklet `id` came to is due now.
   bool act(uint32_t id) {
-    if (now_ > limit_)
-      return isTooLong(id, now_);
+    if (schedule_.now() > limit_) {
+      failTooLong(id);
+      return false;
+    }
     switch (plans_[id].next) {
     case Next::Budget:
-      runOn(id, virtual_);
+      runOn(id, schedule_.turn());
       return true;
     case Next::Failed:
       return false;
@@ -176,50 +108,41 @@ private:
     stats.slotsOf[static_cast<unsigned>(in.kind)] += slots;
     tasklet.pendingSlots = slots > 0 ? slots - 1 : 0;
     if (in.op == Op::Release)
-      wakeSpinners(static_cast<uint8_t>(tasklet.registers[in.rs1]));
+      release(static_cast<uint8_t>(tasklet.registers[in.rs1]));
     return settle(id, in, effect);
   }
 
   bool settle(uint32_t id, const Instruction &in, const Effect &effect) {
     switch (effect.kind) {
-    case Effect::Dma: {
-      uint64_t start = cycle(), wake = dma_.start(start, effect.bytes, effect.isRead);
-      if (effect.writesBack)
-        wake = dma_.start(wake, effect.bytes, false);
-      double joinAt = std::max(static_cast<double>(wake) - dispatch_, static_cast<double>(start));
-      stats.dmaStallCycles += static_cast<uint64_t>(joinAt) - start;
-      joinAt_[id] = joinAt;
-      deactivate(id);
+    case Effect::Dma:
+      startDma(id, effect);
       return true;
-    }
     case Effect::Stop:
       tasklets[id].isAsleep = true;
-      tasklets[id].sleepStart = cycle();
+      tasklets[id].sleepStart = schedule_.cycle();
       lastSleeper_ = id;
-      deactivate(id);
+      schedule_.leave();
       return true;
     case Effect::Resume:
       tasklets[effect.target].isAsleep = false;
-      stats.sleepCycles += cycle() - tasklets[effect.target].sleepStart;
-      due_[id] = Never;
-      activate(effect.target, insertBehind(virtual_));
+      stats.sleepCycles += schedule_.cycle() - tasklets[effect.target].sleepStart;
+      runOn(effect.target, schedule_.joinBehind());
       break;
     case Effect::Halt:
-      stats.taskletCycles += cycle();
+      stats.taskletCycles += schedule_.cycle();
       --numRunning;
-      deactivate(id);
+      schedule_.leave();
       return true;
     case Effect::Counter:
       readCounter(tasklets[id], effect);
       break;
     case Effect::Retry:
       if (in.op == Op::Acquire) {
-        due_[id] = Never;
-        plans_[id].isSpinning = true;
+        plans_[id].isWaiting = true;
         plans_[id].bit = static_cast<uint8_t>(tasklets[id].registers[in.rs1]);
-        plans_[id].spinStart = virtual_;
+        schedule_.wait(id);
       } else {
-        due_[id] = virtual_ + 1;
+        schedule_.plan(id, schedule_.turn() + 1);
       }
       return true;
     case Effect::Faulted:
@@ -227,13 +150,25 @@ private:
     case Effect::None:
       break;
     }
-    runOn(id, virtual_);
+    runOn(id, schedule_.turn());
     return true;
   }
 
+  void startDma(uint32_t id, const Effect &effect) {
+    uint64_t start = schedule_.cycle(), wake = schedule_.dma().start(start, effect.bytes, effect.isRead);
+    if (effect.writesBack)
+      wake = schedule_.dma().start(wake, effect.bytes, false);
+    double joinAt = std::max(static_cast<double>(wake) - dispatch_, static_cast<double>(start));
+    stats.dmaStallCycles += static_cast<uint64_t>(joinAt) - start;
+    schedule_.leaveUntil(id, joinAt);
+  }
+
   void readCounter(Tasklet &tasklet, const Effect &effect) {
-    uint64_t slots = static_cast<uint64_t>(issued_);
-    auto events = [&] { return dpu.counterMode == 1 ? cycle() : dpu.counterMode == 2 ? slots : counterBase_; };
+    auto events = [&] {
+      return dpu.counterMode == 1   ? schedule_.cycle()
+             : dpu.counterMode == 2 ? static_cast<uint64_t>(schedule_.issued())
+                                    : counterBase_;
+    };
     tasklet.registers[effect.target] = static_cast<uint32_t>((events() - counterBase_) >> 4);
     tasklet.registers[0] = 0;
     if (effect.bytes != 0) // New mode, COUNT_SAME excepted.
@@ -242,17 +177,13 @@ private:
       counterBase_ = dpu.counterMode == 0 ? 0 : events();
   }
 
-  // FAST-3: each tasklet that waits for `bit` has tried once a slot, and tries again at its next one.
-  void wakeSpinners(uint8_t bit) {
+  void release(uint8_t bit) {
     for (unsigned id = 0; id < numTasklets; ++id) {
       Plan &plan = plans_[id];
-      if (!plan.isSpinning || plan.bit != bit)
+      if (!plan.isWaiting || plan.bit != bit)
         continue;
-      constexpr double rounding = 1e-6;
-      double tries = std::max(1.0, std::ceil(virtual_ - plan.spinStart - rounding));
-      due_[id] = plan.spinStart + tries;
-      plan.isSpinning = false;
-      auto failed = static_cast<uint64_t>(tries) - 1;
+      plan.isWaiting = false;
+      uint64_t failed = schedule_.endWait(id);
       stats.instructions += failed;
       stats.slotsOf[static_cast<unsigned>(SlotKind::Synchronisation)] += failed;
     }
@@ -302,7 +233,7 @@ private:
     tasklet.pc = call.pc;
     uint64_t slots = count(call, accounted);
     plans_[id].next = next;
-    due_[id] = from + tasklet.pendingSlots + static_cast<double>(slots) + (next == Next::Event ? 1 : 0);
+    schedule_.plan(id, from + tasklet.pendingSlots + static_cast<double>(slots) + (next == Next::Event ? 1 : 0));
     tasklet.pendingSlots = 0;
   }
 
@@ -381,28 +312,26 @@ private:
   }
 
   void finish() {
-    stats.cycles = cycle() + static_cast<uint64_t>(dispatch_);
+    double end = isTooLate_ ? limit_ + 1 : schedule_.now();
+    stats.cycles = static_cast<uint64_t>(end + dispatch_ + 0.5);
     stats.slots = 0;
     for (uint64_t slots : stats.slotsOf)
       stats.slots += slots;
-    stats.portCycles = static_cast<uint64_t>(portCycles_);
-    stats.dmaBusyCycles = dma_.busyCycles();
+    stats.portCycles = static_cast<uint64_t>(schedule_.portCycles());
+    stats.dmaBusyCycles = schedule_.dma().busyCycles();
     stats.tasklets = numTasklets;
     dpu.last = stats;
     dpu.total.add(stats);
   }
 
   NativeProgram &native_;
-  DmaEngine dma_;
+  TurnSchedule schedule_;
   double limit_, dispatch_;
-  double now_ = 0, virtual_ = 0, rate_ = 1, issued_ = 0, portCycles_ = 0;
-  unsigned numActive_;
-  bool isPortBusy_ = false;
-  double due_[24], joinAt_[24]; // Virtual time of the next event; cycle at which a tasklet takes slots again.
-  Plan plans_[24];
+  Plan plans_[TurnSchedule::MaxTasklets];
   std::vector<uint8_t> watched_;
   uint64_t counterBase_ = 0;
   uint32_t lastSleeper_ = 0;
+  bool isTooLate_ = false; // Tasklets wait in vain until the limit.
 };
 
 class FastEngine : public Engine {

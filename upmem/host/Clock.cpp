@@ -11,15 +11,12 @@
 #include <unistd.h>
 
 namespace nearbank::upmem {
-namespace {
 
-int64_t hostNs(int clock) {
+int64_t Clock::hostNs(int clock) {
   timespec time{};
   syscall(SYS_clock_gettime, clock, &time);
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
-
-} // namespace
 
 Clock &Clock::get() {
   static Clock clock;

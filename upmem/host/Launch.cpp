@@ -8,6 +8,7 @@
 #include "upmem/host/include/dpu_probe.h"
 
 #include <algorithm>
+#include <ctime>
 #include <fmt/format.h>
 
 using namespace nearbank;
@@ -41,11 +42,13 @@ NB_API dpu_error_t dpu_launch(dpu_set_t set, dpu_launch_policy_t policy) {
       return DPU_ERR_NO_PROGRAM_LOADED;
   const dpu::DpuConfig &config = system.config();
   std::vector<std::unique_ptr<dpu::Checker>> checkers(all.size());
+  int64_t beginNs = Clock::hostNs(CLOCK_PROCESS_CPUTIME_ID);
   system.parallel(all.size(), [&](size_t i) {
     if (CheckLog::get().isOn())
       checkers[i] = std::make_unique<dpu::Checker>(all[i]->dpu);
     system.engine().run(all[i]->dpu, {system.timeoutCycles(), checkers[i].get()});
   });
+  system.addLaunchSeconds(static_cast<double>(Clock::hostNs(CLOCK_PROCESS_CPUTIME_ID) - beginNs) * 1e-9);
   if (CheckLog::get().isOn())
     CheckLog::get().launched(all, checkers);
 

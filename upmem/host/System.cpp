@@ -219,6 +219,7 @@ void System::writeStats() {
                              {"dpus", config_.numDpus},
                              {"dpusPerRank", config_.dpusPerRank()},
                              {"joules", joules_},
+                             {"launchCpuSeconds", launchCpuSeconds_},
                              {"events", events}};
   std::ofstream file(statsPath_);
   file << document.dump(1) << "\n";

@@ -44,6 +44,8 @@ namespace nearbank::upmem {
 class Clock {
 public:
   static Clock &get();
+  /// Time of `clock` in ns on this machine.
+  static int64_t hostNs(int clock);
   bool isSimulated() const { return isSimulated_; }
   /// Time of `clock` in ns as the program sees it.
   int64_t nowNs(int clock) const;
@@ -101,6 +103,8 @@ public:
   void record(Event event);
   double joules() const { return joules_; }
   void addJoules(double joules) { joules_ += joules; }
+  /// Adds the processor time that simulating a launch took on this machine (measured).
+  void addLaunchSeconds(double seconds) { launchCpuSeconds_ += seconds; }
   dpu::Engine &engine() const { return *engine_; }
   uint64_t timeoutCycles() const { return timeoutCycles_; }
   void writeStats();
@@ -116,7 +120,7 @@ private:
   std::optional<ErrorReport> failure_; // Why nothing can be allocated.
   unsigned numThreads_ = 1;
   uint64_t timeoutCycles_ = 0;
-  double joules_ = 0;
+  double joules_ = 0, launchCpuSeconds_ = 0;
 };
 
 /// All DPUs of a set, rank by rank.

@@ -61,7 +61,7 @@ template <class A> uint64_t RoundEngine<A>::sampleSteps(const DpuSimulation &sim
     if (isSame(ofDpu, ofTwin))
       return simulated.stats().cycles;
   }
-  throw InternalError({"NB0711", "a DPU and its twin computed different bits", simulation.program->path,
+  throw InternalError({"NB0711", "a DPU and its twin computed different bits", simulation.program().path,
                        "the same model from the training kernel and from the twin", "another one",
                        "report this with the data and options"});
 }
@@ -70,7 +70,6 @@ template <class A> SampledRound RoundEngine<A>::sampleRound(const DpuSimulation 
   int64_t steps = settings_.algorithm == Algorithm::GaSgd ? 1 : stepsOfRound();
   int64_t entriesPerStep = settings_.batch * std::max<int64_t>(1, rows_->maxRowEntries()) + features_;
   int64_t most = std::min(steps, std::max<int64_t>(2, maxEntries / entriesPerStep));
-  DpuSimulation free = simulation.withoutDma();
   auto cycles = [&](const DpuSimulation &of) {
     double all = double(sampleSteps(of, most));
     if (most == steps)
@@ -81,7 +80,7 @@ template <class A> SampledRound RoundEngine<A>::sampleRound(const DpuSimulation 
   };
   SampledRound sample;
   sample.cycles = cycles(simulation);
-  sample.cyclesWithoutDma = std::min(sample.cycles, cycles(free));
+  sample.cyclesWithoutDma = std::min(sample.cycles, cycles(simulation.withoutDma()));
   sample.simulatedSteps = most;
   sample.steps = steps;
   return sample;

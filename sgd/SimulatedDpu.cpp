@@ -4,7 +4,6 @@
 
 #include "runtime/Error.h"
 #include "sim/dpu/Decode.h"
-#include "sim/dpu/Engine.h"
 
 #include <cstring>
 #include <fstream>
@@ -15,27 +14,33 @@
 
 namespace nearbank::sgd {
 
-std::shared_ptr<DpuSimulation> DpuSimulation::load(const std::string &programFile, const dpu::DpuConfig &machine) {
+std::shared_ptr<DpuSimulation> DpuSimulation::load(const std::string &programFile, const dpu::DpuConfig &machine,
+                                                   const std::string &translator) {
   std::ifstream stream(programFile, std::ios::binary);
   std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
-  auto simulation = std::make_shared<DpuSimulation>();
-  simulation->machine = machine;
-  simulation->program = dpu::Program::load(std::as_bytes(std::span(bytes)), programFile, machine);
-  return simulation;
+  return std::make_shared<DpuSimulation>(dpu::Program::load(std::as_bytes(std::span(bytes)), programFile, machine),
+                                         machine, translator);
 }
 
-DpuSimulation DpuSimulation::withoutDma() const {
-  DpuSimulation copy = *this;
-  copy.machine.dmaReadCycles = copy.machine.dmaWriteCycles = 0;
-  copy.machine.dmaCyclesPerByte = copy.machine.dmaOccupancyCycles = 0;
-  return copy;
+DpuSimulation::DpuSimulation(std::shared_ptr<const dpu::Program> program, const dpu::DpuConfig &machine,
+                             const std::string &translator)
+    : program_(std::move(program)), machine_(machine), translator_(translator),
+      engine_(translator.empty() ? dpu::makeExactEngine(machine_) : dpu::makeFastEngine(machine_, translator)) {}
+
+const DpuSimulation &DpuSimulation::withoutDma() const {
+  if (!withoutDma_) {
+    dpu::DpuConfig free = machine_;
+    free.dmaReadCycles = free.dmaWriteCycles = free.dmaCyclesPerByte = free.dmaOccupancyCycles = 0;
+    withoutDma_ = std::make_unique<DpuSimulation>(program_, free, translator_);
+  }
+  return *withoutDma_;
 }
 
 SimulatedDpu::SimulatedDpu(const DpuSimulation &simulation, const Settings &settings, const RowSource &source,
                            int64_t begin, int64_t end)
     : simulation_(simulation), image_(settings, source, end - begin) {
-  dpu_.load(simulation.program);
-  heap_ = simulation.program->symbols.at("__sys_used_mram_end").address - dpu::MramBase;
+  dpu_.load(simulation.sharedProgram());
+  heap_ = simulation.program().symbols.at("__sys_used_mram_end").address - dpu::MramBase;
   if (image_.size() > dpu::Mram::Bytes - heap_)
     throw UserError({"NB0709", "the training kernel cannot take this job", "",
                      fmt::format("at most {} B in the MRAM of a DPU", dpu::Mram::Bytes - heap_),
@@ -57,15 +62,15 @@ void SimulatedDpu::read(uint32_t at, void *to, size_t size) const {
 
 void SimulatedDpu::launch(int64_t first, int64_t count) {
   image_.setSteps(first, count);
-  std::memcpy(dpu_.wram() + simulation_.program->symbols.at("sgd_arguments").address, &image_.arguments(),
+  std::memcpy(dpu_.wram() + simulation_.program().symbols.at("sgd_arguments").address, &image_.arguments(),
               sizeof(SgdArguments));
-  dpu::makeExactEngine(simulation_.machine)->run(dpu_, {});
+  simulation_.run(dpu_);
 }
 
 void SimulatedDpu::checkFault() const {
   if (dpu_.fault)
     throw InternalError(
-        {"NB0806", "a DPU is in fault", simulation_.program->path, "", dpu::describeFault(dpu_, *dpu_.fault), ""});
+        {"NB0806", "a DPU is in fault", simulation_.program().path, "", dpu::describeFault(dpu_, *dpu_.fault), ""});
 }
 
 template <class A>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sgd/DeviceImage.h"
-#include "sim/dpu/Dpu.h"
+#include "sim/dpu/Engine.h"
 
 #include <cstdint>
 #include <memory>
@@ -11,15 +11,31 @@
 
 namespace nearbank::sgd {
 
-/// The training kernel as a program, and the machine that runs it.
-struct DpuSimulation {
-  std::shared_ptr<const dpu::Program> program;
-  dpu::DpuConfig machine;
+/// The training kernel as a program, the machine, and the engine that runs it.
+class DpuSimulation {
+public:
+  /// An empty `translator` means the engine `exact`; otherwise it is the library that the engine `fast` needs.
+  /// @throws UserError NB0801, DeviceError NB0812
+  static std::shared_ptr<DpuSimulation> load(const std::string &programFile, const dpu::DpuConfig &machine,
+                                             const std::string &translator);
+  DpuSimulation(std::shared_ptr<const dpu::Program> program, const dpu::DpuConfig &machine,
+                const std::string &translator);
+  DpuSimulation(const DpuSimulation &) = delete;
+  DpuSimulation &operator=(const DpuSimulation &) = delete;
 
-  /// @throws UserError NB0801
-  static std::shared_ptr<DpuSimulation> load(const std::string &programFile, const dpu::DpuConfig &machine);
+  const dpu::Program &program() const { return *program_; }
+  std::shared_ptr<const dpu::Program> sharedProgram() const { return program_; }
   /// The same with MRAM-WRAM transfers that take no time.
-  DpuSimulation withoutDma() const;
+  const DpuSimulation &withoutDma() const;
+  /// Thread-safe for different DPUs.
+  void run(dpu::Dpu &dpu) const { engine_->run(dpu, {}); }
+
+private:
+  const std::shared_ptr<const dpu::Program> program_;
+  const dpu::DpuConfig machine_;
+  const std::string translator_;
+  const std::unique_ptr<dpu::Engine> engine_;
+  mutable std::unique_ptr<DpuSimulation> withoutDma_;
 };
 
 class SimulatedDpu : private DeviceMemory {

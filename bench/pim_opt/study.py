@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from nearbank import _sgd
@@ -128,8 +129,33 @@ def training_cells(everything: bool) -> list[Cell]:
     return sorted(found, key=lambda cell: cell.rows * (48 if cell.dataset == "criteo" else 4096) * cell.epochs)
 
 
+@cache
+def sample_dpu(dataset: str, rows: int, options: JobOptions) -> tuple[dict, int, dict]:
+    """Train one DPU's rows for an epoch, then simulate its next round; the same for all cells with such DPUs.
+
+    Parameters
+    ----------
+    dataset : str
+        ``"yfcc"`` or ``"criteo"``.
+    rows : int
+        Rows of a DPU.
+    options : JobOptions
+        Of a job on one DPU.
+
+    Returns
+    -------
+    (dict, int, dict)
+        Sample, rounds of an epoch, shape of the rows.
+    """
+    data = read_data(f"{dataset}-like:{rows}")
+    job = start_job(data, options)
+    run_epochs(job, 1)
+    sample = json.loads(job.trainer.sample_round(job.simulation, SAMPLE_ENTRIES))
+    return sample, job.trainer.rounds_per_epoch, shape_of(data)
+
+
 def time_cell(cell: Cell) -> dict:
-    """Simulate one DPU's round after a first epoch on its rows, and model transfers and the host.
+    """Take the work of the DPUs from a simulated round, and model transfers and the host.
 
     Parameters
     ----------
@@ -141,16 +167,11 @@ def time_cell(cell: Cell) -> dict:
     dict
         Seconds of `PAPER_EPOCHS` epochs by kind, share of communication, bytes of an epoch.
     """
-    data = read_data(f"{cell.dataset}-like:{cell.rows // cell.dpus}")
-    job = start_job(data, cell.options(1))
-    run_epochs(job, 1)
-    sample = json.loads(job.trainer.sample_round(job.simulation, SAMPLE_ENTRIES))
+    sample, rounds, shape = sample_dpu(cell.dataset, cell.rows // cell.dpus, cell.options(1))
     options = cell.options(cell.dpus)
     machine = dpu_machine(options.machine)
     settings = json.dumps(settings_of(options, options.eta0, machine=machine))
-    shape = dict(shape_of(data), rows=cell.rows)
-    times = json.loads(_sgd.times(settings, machine, json.dumps(shape)))
-    rounds = job.trainer.rounds_per_epoch
+    times = json.loads(_sgd.times(settings, machine, json.dumps(dict(shape, rows=cell.rows))))
     seconds = {kind: value * rounds * PAPER_EPOCHS for kind, value in times["round"].items()}
     dpu = sample["cycles"] / (machine.clock_mhz * 1e6) * rounds * PAPER_EPOCHS
     seconds["dpuCompute"] = dpu * sample["cyclesWithoutDma"] / sample["cycles"]

@@ -58,6 +58,7 @@ class Engine(StrEnum):
 
     twin = "twin"
     exact = "exact"
+    fast = "fast"
 
 
 class Times(StrEnum):
@@ -118,7 +119,9 @@ def _train(
     arithmetic: Annotated[Arithmetic, typer.Option(help="32-bit fixed point, or float32.")] = Arithmetic.q31,
     simulate: Annotated[
         Engine,
-        typer.Option(help="twin computes natively with the same bits; exact runs the kernels on simulated DPUs."),
+        typer.Option(
+            help="twin computes natively with the same bits; exact and fast simulate the DPUs."
+        ),
     ] = Engine.twin,
     times: Annotated[
         Times, typer.Option(help="Twin: simulate some rounds of one DPU, or take closed forms for their time.")

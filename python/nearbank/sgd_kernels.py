@@ -97,8 +97,8 @@ def compiled(variant: str, tasklets: int) -> Path:
     return program
 
 
-def simulation(settings_text: str, rows: Any, machine: Any):
-    """Load the kernel of a job for the engine `exact`.
+def simulation(settings_text: str, rows: Any, machine: Any, engine: str):
+    """Load the kernel of a job for an engine of simulated DPUs.
 
     Parameters
     ----------
@@ -108,6 +108,8 @@ def simulation(settings_text: str, rows: Any, machine: Any):
         Its rows.
     machine : nearbank._sgd.DpuMachine
         Its machine.
+    engine : {"twin", "exact", "fast"}
+        The twin's samples are taken on ``exact``.
 
     Returns
     -------
@@ -118,4 +120,5 @@ def simulation(settings_text: str, rows: Any, machine: Any):
 
     variant = _sgd.kernel_variant(settings_text, rows)
     program = compiled(variant, json.loads(settings_text)["tasklets"])
-    return _sgd.DpuSimulation.load(str(program), machine)
+    translator = upmem_home.folder() / "lib" / "libnearbank_translate.so" if engine == "fast" else ""
+    return _sgd.DpuSimulation.load(str(program), machine, str(translator))

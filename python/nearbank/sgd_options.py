@@ -18,7 +18,7 @@ CHOICES = {
     "arithmetic": ("q31", "f32"),
     "compat": ("default", "pim-opt"),
     "sync": ("server", "ring", "gossip", "in-network", "shared-chip", "shared-rank"),
-    "engine": ("twin", "exact"),
+    "engine": ("twin", "exact", "fast"),
     "times": ("sampled", "modelled"),
 }
 #: Stands for a factor of zero among the shifts.

@@ -41,7 +41,7 @@ class TrainedJob:
     times: Mapping[str, Any]
     rate: float
     simulation: Any = None  #: Simulated DPUs, where times are not modelled throughout.
-    is_sampling: bool = False  #: Whether this process samples rounds; with the engine exact, for the share of DMA only.
+    is_sampling: bool = False  #: Whether this process samples rounds; with simulated DPUs, for the share of DMA only.
     samples: list[dict[str, Any]] = field(default_factory=list)
     tried_rates: list[dict[str, float]] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -273,9 +273,11 @@ def start_job(
     order = np.random.default_rng(seed).permutation(data.num_rows) if shuffle and not data.generator else None
     rows = data.rows(settings, order)
     text = json.dumps(settings)
-    is_exact = options.engine == "exact"
-    simulation = sgd_kernels.simulation(text, rows, machine) if is_exact or options.times == "sampled" else None
-    trainer = _sgd.Trainer.make(text, rows, rank, num_ranks, simulation if is_exact else None)
+    is_simulated = options.engine != "twin"
+    simulation = None
+    if is_simulated or options.times == "sampled":
+        simulation = sgd_kernels.simulation(text, rows, machine, options.engine)
+    trainer = _sgd.Trainer.make(text, rows, rank, num_ranks, simulation if is_simulated else None)
     if initial is not None:
         trainer.set_model(np.ascontiguousarray(initial, np.float64))
     is_sampling = simulation is not None and rank == 0

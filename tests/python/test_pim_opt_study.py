@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of bench/pim_opt: what PIM-Opt found on hardware holds in its times, as inequalities."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nearbank._sgd")
+
+STUDY = Path(__file__).parents[2] / "bench" / "pim_opt" / "study.py"
+
+
+@pytest.fixture(scope="module")
+def study():
+    spec = importlib.util.spec_from_file_location("pim_opt_study", STUDY)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def cells(study):
+    """Strong scaling of YFCC from 256 to 2,048 DPUs."""
+    found = {}
+    for (dataset, algorithm, model), (_, _, _, batches) in study.PUBLISHED.items():
+        if dataset == "yfcc":
+            for dpus, scaling in ((256, "weak"), (2048, "strong")):
+                cell = study.Cell(dataset, algorithm, model, dpus, scaling, batches[0])
+                found[algorithm, model, dpus] = study.time_cell(cell)
+    return found
+
+
+@pytest.mark.parametrize("model", ["lr", "svm"])
+def test_admm_communicates_least_and_ga_sgd_most(cells, model):
+    # At 2,048 DPUs, where the paper compares them; at 256 GA-SGD's batch of 8,192 makes fewer rounds than MA-SGD.
+    admm, ma, ga = (cells[algorithm, model, 2048]["communicationShare"] for algorithm in ("admm", "ma-sgd", "ga-sgd"))
+    assert admm < ma < ga
+
+
+@pytest.mark.parametrize("model", ["lr", "svm"])
+@pytest.mark.parametrize("algorithm", ["ma-sgd", "ga-sgd"])
+def test_communication_grows_with_the_number_of_dpus(cells, algorithm, model):
+    few, many = (cells[algorithm, model, dpus]["communicationShare"] for dpus in (256, 2048))
+    assert many > few
+
+
+@pytest.mark.parametrize("algorithm", ["ma-sgd", "ga-sgd", "admm"])
+def test_an_svm_computes_less_than_logistic_regression(cells, algorithm):
+    seconds = [cells[algorithm, model, 256]["secondsByKind"]["dpuCompute"] for model in ("svm", "lr")]
+    assert seconds[0] < seconds[1]
+
+
+def test_bytes_are_those_of_the_paper(cells):
+    # docs/model.md, TR-4 and TR-5: 416 averages of two models an epoch against three models.
+    assert cells["ma-sgd", "lr", 256]["bytesPerEpoch"] == 416 * 2 * 16384 * 256
+    assert cells["admm", "lr", 256]["bytesPerEpoch"] == 3 * 16384 * 256
+
+
+def test_cells_are_kept_and_not_run_twice(study, tmp_path, monkeypatch, capsys):
+    calls = []
+    monkeypatch.setattr(study, "time_cell", lambda cell: calls.append(cell) or {"cell": cell.name})
+    chosen = study.time_cells()[:2]
+    study.run(chosen, tmp_path)
+    study.run(chosen, tmp_path)
+    assert len(calls) == 2
+    assert [json.loads((tmp_path / f"{cell.name}.json").read_text())["cell"] for cell in chosen] == [
+        c.name for c in chosen
+    ]
+    assert not list(tmp_path.glob("*.part"))

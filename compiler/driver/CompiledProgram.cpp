@@ -9,7 +9,7 @@
 #include "compiler/profile/HostProfiler.h"
 #include "compiler/profile/ProfileDatabase.h"
 #include "runtime/Error.h"
-#include "sim/system/SampledLaunch.h"
+#include "sim/system/CallSampler.h"
 #include "sim/system/SimulatedDevice.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -229,6 +229,8 @@ static double expectedInstructions(const NestFacts &facts, const profile::NestPr
   if (simulation == Simulation::Exact || tasks < 1)
     return whole;
   sim::SamplingOptions sampling;
+  if (target.kind != "host")
+    return sim::expectedSample(whole, sampling);
   double cores = double(std::min(tasks, target.core.count));
   double length = std::max(1.0, std::ceil(double(sampling.windowInstructions) / (whole / double(tasks))));
   // Per window a warm-up of two lengths, and again with a measured length; the start of the block, and the pilot.

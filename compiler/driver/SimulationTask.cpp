@@ -52,8 +52,8 @@ static std::string samplingText(Simulation simulation) {
   if (simulation == Simulation::Exact)
     return "exact";
   sim::SamplingOptions options;
-  return fmt::format("sampled windows={} windowInstructions={} leastGain={}", options.windows,
-                     options.windowInstructions, options.leastGain);
+  return fmt::format("sampled windows={} windowInstructions={} leastGain={} leastInstructions={}", options.windows,
+                     options.windowInstructions, options.leastGain, options.leastInstructions);
 }
 
 /// The nest alone: its buffers in the order in which its operands name them, cut to what it touches.

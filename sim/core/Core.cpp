@@ -22,7 +22,10 @@ void Core::start(Translation &translation, const GuestMemory &memory, uint64_t p
   translation_ = &translation;
   memory_ = &memory;
   recentRanges_.fill(nullptr);
-  haltPc_ = haltPc;
+  haltPc_ = haltPc, entryPc_ = pc;
+  calls_.clear();
+  ownCycles_ = 0;
+  markProgress(0, 0);
   vector.reset(vectorBytes_);
   vectorLanes = vectorElement = 0;
   vectorBeat_ = missBeat_ = 0, hasMissed_ = false;
@@ -60,6 +63,11 @@ void Core::run(size_t eventLimit) {
   setHostRounding(roundingMode);
   interpret(*this);
   takeHostFlags(softFlags);
+  if (state == CoreState::Ready && ownCycles_ >= ownLimit_) {
+    settle();
+    post(EventKind::Mark, cycle, 0, 0);
+    state = CoreState::Halted;
+  }
   if (state == CoreState::Halted)
     finish();
 }
@@ -84,7 +92,7 @@ void Core::finish() {
 
 void Core::settle() {
   constexpr uint64_t longest = uint64_t{1} << 31;
-  for (; cycle > longest; cycle -= longest)
+  for (; cycle > longest; cycle -= longest, ownCycles_ += longest)
     events_.push_back({static_cast<uint32_t>(longest), 0, 0, 0, 0, EventKind::Wait});
 }
 
@@ -132,6 +140,13 @@ void Core::miss(uint64_t address, uint64_t issueCycle, uint64_t drain, int64_t h
   uint64_t latest = issueCycle + drain;
   post(EventKind::Read, leaves, address, latest > leaves ? latest - leaves : 0);
   cycle = 0;
+  ownCycles_ += leaves;
+  if (ownCycles_ >= nextMark_) {
+    post(EventKind::Mark, 0, 0, 0);
+    nextMark_ += (ownCycles_ - nextMark_ + markStep_) / markStep_ * markStep_;
+  }
+  if (ownCycles_ >= ownLimit_)
+    eventLimit_ = 0; // stops at its next miss
 }
 
 char *Core::access(uint64_t address, unsigned bytes, bool isStore, unsigned index) {
@@ -215,11 +230,46 @@ void Core::fetch() {
     fetched[block.id] = 1;
 }
 
+void Core::markProgress(uint64_t step, uint64_t limit) {
+  markStep_ = step;
+  nextMark_ = step > 0 ? step : ~uint64_t{0};
+  ownLimit_ = limit > 0 ? limit : ~uint64_t{0};
+}
+
+void Core::callAgain(std::vector<Call> calls) {
+  std::copy_n(registers, arguments_.size(), arguments_.begin());
+  std::reverse(calls.begin(), calls.end());
+  calls_ = std::move(calls);
+}
+
+TimedBlock *Core::callNext(StateId pipeline) {
+  settle();
+  post(EventKind::Mark, cycle, 0, 0);
+  while (!calls_.empty()) {
+    auto [begin, end, waitCycles] = calls_.back();
+    calls_.pop_back();
+    cycle += waitCycles;
+    settle();
+    if (begin >= end) {
+      post(EventKind::Mark, cycle, 0, 0);
+      continue;
+    }
+    std::copy(arguments_.begin(), arguments_.end(), registers);
+    registers[11] = begin, registers[12] = end;
+    TimedBlock *next = translation_->enter(entryPc_, pipeline);
+    coverBlocks();
+    return next;
+  }
+  return nullptr;
+}
+
 TimedBlock *Core::follow(unsigned edge, uint64_t targetPc) {
   BlockEdge &taken = timed->edges[edge];
   if (targetPc == haltPc_) {
-    state = CoreState::Halted;
-    return nullptr;
+    TimedBlock *again = callNext(taken.state);
+    if (again == nullptr && state == CoreState::Ready)
+      state = CoreState::Halted;
+    return again;
   }
   TimedBlock *next = translation_->enter(targetPc, taken.state);
   if (next == nullptr)

@@ -24,6 +24,7 @@ enum class EventKind : uint16_t {
   Read,  ///< The core waits for the line.
   Write, ///< The line leaves the core's caches; nobody waits.
   Wait,  ///< Nothing but time passes: for gaps beyond 32 bits.
+  Mark,  ///< A call of the kernel has ended, or a step of progress.
   End    ///< The core is done.
 };
 
@@ -69,6 +70,16 @@ public:
 
   /// Readies the core to run from `pc`. Registers are zero but for those the caller sets afterwards.
   void start(Translation &translation, const GuestMemory &memory, uint64_t pc, uint64_t haltPc);
+  /// A further call of the kernel, for tasks [begin, end).
+  struct Call {
+    uint64_t begin = 0, end = 0;
+    uint64_t waitCycles = 0; ///< Before it.
+  };
+  /// Has the core call the kernel again after the call that it was readied for. After start().
+  void callAgain(std::vector<Call> calls);
+  /// Has the core mark each time that it has made `step` cycles of its own, those not counted in which it waits for
+  /// memory, and halt after about `limit` of them. Either may be 0: none. After start().
+  void markProgress(uint64_t step, uint64_t limit);
   /// Runs until about `eventLimit` events are pending, the kernel returns, or it traps. The host's floating-point
   /// environment must be the default one (GuestFloatEnvironment); its rounding mode is left as the guest's.
   void run(size_t eventLimit);
@@ -125,6 +136,8 @@ protected:
   void evict(const CacheLine &victim, uint64_t gap);
   void miss(uint64_t address, uint64_t issueCycle, uint64_t drain, int64_t hitCycles);
   void finish();
+  /// Starts the next call; null when there is none.
+  TimedBlock *callNext(StateId state);
   /// Keeps `cycle` within the range of an event's gap.
   void settle();
   void post(EventKind kind, uint64_t gapCycles, uint64_t address, uint64_t drainCycles);
@@ -132,7 +145,12 @@ protected:
   Translation *translation_ = nullptr;
   const GuestMemory *memory_ = nullptr;
   uint64_t haltPc_ = 0;
+  uint64_t entryPc_ = 0;
+  std::vector<Call> calls_;              ///< Still to be made, last first.
+  std::array<uint64_t, 32> arguments_{}; ///< Integer registers at the first call.
   size_t eventLimit_ = 0;
+  uint64_t ownCycles_ = 0; ///< Since start(), up to the last blocking event.
+  uint64_t markStep_ = 0, nextMark_ = 0, ownLimit_ = 0;
   bool textFitsL1i_ = true;
   std::array<const MemoryRange *, 4> recentRanges_{};
   size_t nextRecent_ = 0;

@@ -210,14 +210,27 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
   uint64_t stackStride = stackBytes + 4096 + roundUp(static_cast<uint64_t>(config.dram.interleaveBytes), line);
 
   active.clear(), activeIds.clear();
-  for (uint64_t c = 0; c < numCores; ++c) {
+  std::vector<int64_t> blockTasks; // of the active cores
+  auto waitOf = [&](uint64_t core) { return launch.spreadCycles * (core + 1) / numCores; };
+  for (uint64_t c = 0; c < numCores; c += static_cast<uint64_t>(std::max<int64_t>(1, launch.coreStride))) {
     auto split = [&](uint64_t i) {
       return static_cast<int64_t>(static_cast<__int128>(i) * launch.tasks / static_cast<__int128>(numCores));
     };
     int64_t begin = split(c), end = split(c + 1);
     begin = std::min(end, begin + launch.firstTaskOfCore);
+    int64_t blockEnd = end, blockBegin = begin;
     if (launch.tasksOfCore > 0)
       end = std::min(end, begin + launch.tasksOfCore);
+    std::vector<Core::Call> calls;
+    for (const TaskRange &range : launch.calls) {
+      uint64_t wait = calls.size() == launch.spreadCall ? waitOf(c) : 0;
+      calls.push_back({static_cast<uint64_t>(std::min(blockEnd, blockBegin + range.begin)),
+                       static_cast<uint64_t>(std::min(blockEnd, blockBegin + range.end)), wait});
+    }
+    if (!calls.empty()) {
+      begin = static_cast<int64_t>(calls.front().begin), end = static_cast<int64_t>(calls.front().end);
+      calls.erase(calls.begin());
+    }
     if (begin == end)
       continue;
     std::memcpy(statuses->get() + c * statusStride + tripLimitOffset, &launch.tripLimit, sizeof launch.tripLimit);
@@ -233,6 +246,9 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
     core.registers[11] = static_cast<uint64_t>(begin);
     core.registers[12] = static_cast<uint64_t>(end);
     core.registers[13] = statusBase + c * statusStride;
+    core.callAgain(std::move(calls));
+    core.markProgress(launch.pointCycles, launch.ownCyclesLimit);
+    blockTasks.push_back(blockEnd - blockBegin);
     active.push_back(&core);
     activeIds.push_back(c);
   }
@@ -258,6 +274,8 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
     stats.l1dMisses += active[i]->l1dMisses;
     stats.l1iMisses += active[i]->l1iMisses;
     stats.writebacks += active[i]->writebacks;
+    if (!launch.calls.empty() || launch.pointCycles > 0)
+      stats.progress.push_back({blockTasks[i], waitOf(activeIds[i]), weave->marks(i)});
   }
   for (size_t i = active.size(); i-- > 0;) {
     KernelStatus status;

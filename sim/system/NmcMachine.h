@@ -20,6 +20,7 @@ public:
   NmcLaunchStats launch(const NmcLaunch &launch) override;
 
   bool honoursCuts() const override { return true; }
+  bool honoursCalls() const override { return true; }
   int64_t numCores() const override;
   int64_t l1dLines() const override;
 

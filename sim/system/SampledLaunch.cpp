@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/system/SampledLaunch.h"
 
+#include "sim/system/CallSampler.h"
+#include "sim/system/PartSampler.h"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -13,15 +16,10 @@ constexpr double studentQuantiles[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447
 
 /// Adds `weight` times the difference of two launches of one window.
 void addDifference(NmcLaunchStats &sum, const NmcLaunchStats &longer, const NmcLaunchStats &shorter, double weight) {
-  auto add = [&](uint64_t NmcLaunchStats::*field) {
+  forEachCount([&](uint64_t NmcLaunchStats::*field) {
     double value = static_cast<double>(longer.*field) - static_cast<double>(shorter.*field);
     sum.*field += static_cast<uint64_t>(std::llround(std::max(0.0, value * weight)));
-  };
-  for (auto field : {&NmcLaunchStats::instructions, &NmcLaunchStats::l1dAccesses, &NmcLaunchStats::l1dMisses,
-                     &NmcLaunchStats::l1iMisses, &NmcLaunchStats::writebacks, &NmcLaunchStats::dramReads,
-                     &NmcLaunchStats::dramWrites, &NmcLaunchStats::dramBytes, &NmcLaunchStats::rowHits,
-                     &NmcLaunchStats::rowMisses, &NmcLaunchStats::rowConflicts, &NmcLaunchStats::memoryStallCycles})
-    add(field);
+  });
   for (size_t c = 0; c < numInstructionClasses; ++c) {
     double value =
         static_cast<double>(longer.instructionsByClass[c]) - static_cast<double>(shorter.instructionsByClass[c]);
@@ -55,6 +53,9 @@ public:
         block_((launch.tasks + machine.numCores() - 1) / machine.numCores()), cacheLines_(machine.l1dLines()) {}
 
   SampledTiming run() {
+    if (machine_.honoursCalls())
+      if (std::optional<SampledTiming> timing = samplePart(machine_, launch_, options_))
+        return *timing;
     if (!machine_.honoursCuts() || launch_.reductionTrips < worthwhileTrips)
       return sampleTasks();
     launch_.tripLimit = fewestTrips;
@@ -69,6 +70,11 @@ public:
 
 private:
   SampledTiming sampleTasks() {
+    if (machine_.honoursCalls()) {
+      if (std::optional<SampledTiming> timing = sampleCalls(machine_, launch_, options_))
+        return *timing;
+      return whole();
+    }
     // A pilot of one task on each core tells how many tasks make a window.
     NmcLaunchStats pilot = window(0, 1);
     double perTask = std::max(1.0, static_cast<double>(pilot.instructions) / std::max<int64_t>(1, pilot.coresUsed));

@@ -67,6 +67,9 @@ void Weave::schedule(uint64_t index) {
     case EventKind::Write:
       writes_.push({keyOf(toPs(cycle) + hopPs(index, event.vault), index, true), event});
       break;
+    case EventKind::Mark:
+      lane.marks.push_back({cycle, lane.stallCycles});
+      break;
     case EventKind::Wait:
       lane.resumedAt = cycle;
       break;

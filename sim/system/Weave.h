@@ -6,6 +6,7 @@
 #include "runtime/Machine.h"
 #include "sim/core/Core.h"
 #include "sim/memory/Vault.h"
+#include "sim/system/SimulatedMachine.h"
 
 #include <cstdint>
 #include <queue>
@@ -30,6 +31,8 @@ public:
   /// Resumes cores that had run out of events.
   void refill();
 
+  /// Where a core was at its Mark events.
+  const std::vector<NmcLaunchStats::Point> &marks(size_t core) const { return lanes_[core].marks; }
   /// Adds cycles, DRAM counts and stalls.
   void report(NmcLaunchStats &stats) const;
 
@@ -46,6 +49,7 @@ private:
     uint64_t readIssued = 0; ///< Core cycle at which the read in flight left.
     MemoryEvent read;        ///< The read in flight.
     bool isStarved = false, hasEnded = false;
+    std::vector<NmcLaunchStats::Point> marks;
   };
   struct PostedWrite {
     uint64_t key;

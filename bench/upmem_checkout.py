@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from context import describe
 from nearbank import upmem_home
 
 
@@ -93,6 +94,7 @@ def options(description: str, dpus: str, tasklets: str) -> argparse.Namespace:
 def table(names: list[str], chosen: argparse.Namespace, outcome: Callable[[str, int, int], Outcome]) -> int:
     """Print a line for every program, number of DPUs and number of tasklets; return the exit code."""
     counts: Counter[str] = Counter()
+    print(describe())
     width = max(map(len, names))
     print(f"{'program':{width}} dpus tasklets state          s")
     for name in names:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import upmem_checkout
 import yaml
+from context import describe
 from nearbank import upmem_home
 
 HOSTS = {"GEMV": "gemv_host", "BS": "bs_host"}
@@ -147,6 +148,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="benchmarks, with commas")
     parser.add_argument("--sensitivity", action="store_true", help="change each constant by a fifth")
     options = parser.parse_args()
+    print(describe())
     with options.table.open() as file:
         rows = list(csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t"))
     rows = [row for row in rows if not options.only or row["benchmark"] in options.only.split(",")]

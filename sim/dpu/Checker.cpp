@@ -114,7 +114,7 @@ void Checker::observe(uint32_t id, const Tasklet &tasklet, const Instruction &in
     bool isWrite = in.op >= Op::Sb;
     if (address >= MramBase && address - MramBase < Mram::Bytes) {
       add({Finding::MramAsWram, pc, id, address, true, isWrite, "", 0, 0, false});
-      address -= MramBase;
+      return; // Whatever else is wrong there comes of this.
     }
     wramAccess(id, pc, address, sizeOf(in.op, Op::Lb), isWrite);
   } else if (isInRange(in.op, Op::MramLb, Op::MramSw)) {

@@ -88,16 +88,19 @@ int main(void) {
   CHECK(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "seen", 0, 8, &blocks, DPU_SG_XFER_DEFAULT) ==
         DPU_ERR_SG_NOT_MRAM_SYMBOL);
   DPU_ASSERT(dpu_probe_init("kernel", &probe));
+  double started = now();
   DPU_ASSERT(dpu_probe_start(&probe));
   double begin = now();
   DPU_ASSERT(dpu_launch(set, DPU_ASYNCHRONOUS));
-  double queued = now();
-  DPU_ASSERT(dpu_status(set, &done, &fault));
-  CHECK(!done && !fault);
+  // Each question takes a microsecond of simulated time, so that it is answered at last.
+  do {
+    DPU_ASSERT(dpu_status(set, &done, &fault));
+    CHECK(!fault);
+  } while (!done);
+  CHECK(now() - begin > 1.5e-4);
   int total = 0;
   DPU_ASSERT(dpu_callback(set, count_ranks, &total, DPU_CALLBACK_ASYNC));
   DPU_ASSERT(dpu_sync(set));
-  CHECK(now() - begin > 10 * (queued - begin));
   CHECK(calls == 2 && total == 7001);
   DPU_ASSERT(dpu_status(set, &done, &fault));
   CHECK(done && !fault);
@@ -105,7 +108,7 @@ int main(void) {
   double seconds, joules;
   DPU_ASSERT(dpu_probe_get(&probe, DPU_TIME, DPU_ACCUMULATE, &seconds));
   DPU_ASSERT(dpu_probe_get(&probe, DPU_ENERGY, DPU_ACCUMULATE, &joules));
-  CHECK(seconds >= now() - begin - 1e-3 && seconds > 1.5e-4 && joules > 0);
+  CHECK(seconds > 1.5e-4 && seconds <= now() - started && joules > 0);
   DPU_FOREACH(set, dpu, i) DPU_ASSERT(dpu_prepare_xfer(dpu, back[i]));
   DPU_ASSERT(dpu_push_xfer_symbol(set, DPU_XFER_FROM_DPU, symbol, 0, 256, DPU_XFER_DEFAULT));
   for (i = 0; i < 70; ++i)

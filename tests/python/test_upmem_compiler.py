@@ -107,3 +107,14 @@ def test_what_cannot_be_built_is_an_error(source, options, message, tmp_path, en
     assert built.returncode != 0
     assert message in built.stderr
     assert not (tmp_path / "bin" / "dpu_code").exists()
+
+
+def test_the_mathematical_library_is_there(tmp_path, environment):
+    compile_host(tmp_path, environment, PRINT)
+    source = (
+        "#include <math.h>\n#include <attributes.h>\n__host int results[8];\nvolatile float x = 2.0f;\n"
+        "int main(void) { results[0] = (int)(1000 * sqrtf(x)); results[1] = (int)(1000 * expf(x)); return 0; }\n"
+    )
+    built = compile_dpu(tmp_path, environment, source, "-lm")
+    assert built.returncode == 0, built.stderr
+    assert run(tmp_path, environment).stdout.split()[:2] == ["1414", "7389"]

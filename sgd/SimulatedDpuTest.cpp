@@ -15,6 +15,7 @@ struct Case {
   std::string variant;
   Algorithm algorithm;
   int numTasklets = 16;
+  bool isFast = false;
 
   bool isSparse() const { return variant.find("dense") == std::string::npos; }
   bool hasValues() const { return variant.find("values") != std::string::npos; }
@@ -22,7 +23,7 @@ struct Case {
 
   std::shared_ptr<const DpuSimulation> simulation() const {
     return DpuSimulation::load(std::string(NEARBANK_KERNEL_FOLDER) + "/" + variant + "-" + std::to_string(numTasklets),
-                               dpu::readDpuConfig(NEARBANK_DPU_MACHINE, 64), "");
+                               dpu::readDpuConfig(NEARBANK_DPU_MACHINE, 64), isFast ? NEARBANK_TRANSLATOR : "");
   }
 
   Settings settings(int64_t dpus) const {
@@ -56,7 +57,7 @@ struct Case {
 void PrintTo(const Case &c, std::ostream *out) {
   std::string name = c.variant;
   std::replace(name.begin(), name.end(), '-', '_');
-  *out << name << "_" << int(c.algorithm) << "_" << c.numTasklets;
+  *out << name << "_" << int(c.algorithm) << "_" << c.numTasklets << (c.isFast ? "_fast" : "_exact");
 }
 
 class SimulatedDpuTest : public ::testing::TestWithParam<Case> {};
@@ -89,6 +90,11 @@ std::vector<Case> allCases() {
       for (int tasklets : {1, 24})
         cases.push_back({variant, algorithm, tasklets});
   }
+  if (NEARBANK_TRANSLATOR[0] != '\0') // Builds without LLVM have no engine `fast`.
+    for (size_t i = 0, count = cases.size(); i < count; ++i) {
+      cases.push_back(cases[i]);
+      cases.back().isFast = true;
+    }
   return cases;
 }
 

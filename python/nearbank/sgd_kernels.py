@@ -77,8 +77,8 @@ def compiled(variant: str, tasklets: int) -> Path:
     flags = ["-O2", *(f"-D{word}" for part in variant.split("-") for word in _DEFINITIONS[part])]
     flags.append(f"-DNR_TASKLETS={tasklets}")
     digest = hashlib.sha256(" ".join(flags).encode())
-    device = home / "share" / "upmem" / "device"
-    for file in [*sorted(source.glob("*.[ch]")), device / "libdpurt.a", home / "bin" / "dpu-upmem-dpurte-clang"]:
+    runtime = [file for file in sorted((home / "share" / "upmem" / "device").rglob("*")) if file.is_file()]
+    for file in [*sorted(source.glob("*.[ch]")), *runtime, home / "bin" / "dpu-upmem-dpurte-clang"]:
         digest.update(file.read_bytes())
     folder = Path(home_folder()) / "kernels"
     program = folder / f"{variant}-{tasklets}-{digest.hexdigest()[:16]}"

@@ -75,10 +75,11 @@ NB_API dpu_error_t dpu_launch(dpu_set_t set, dpu_launch_policy_t policy) {
       if (one->rank == rank)
         cycles = std::max(cycles, one->dpu.last.cycles);
     double start = std::max(now, rank->busyUntilUs);
-    rank->busyUntilUs = start + config.launchUs + static_cast<double>(cycles) / config.clockMHz;
+    double us = config.launchUs + static_cast<double>(cycles) / config.clockMHz;
+    rank->busyUntilUs = start + us;
     end = std::max(end, rank->busyUntilUs);
+    event.us = std::max(event.us, start - now + us); // Not from `end`, whose rounding depends on when it is.
   }
-  event.us = end - now;
   system.record(std::move(event));
   if (hasFault)
     explainFaults(all);

@@ -22,6 +22,8 @@ public:
       wideMultiply(i);
       scaledIndex(i);
     }
+    for (size_t i = 0; i < code_.size(); ++i)
+      argumentMoves(i);
     for (size_t i = 0; i + 1 < code_.size(); ++i)
       if (!isTarget_[i + 1])
         pair(code_[i], code_[i + 1]);
@@ -146,6 +148,23 @@ private:
       absorb(k);
     for (size_t k = i + 1, end = lineEnd(i, 8); k <= end; ++k)
       absorb(k);
+  }
+
+  // __mulsi3 takes its operands in r0 and r1 and overwrites them: one that was not computed just before is moved there.
+  void argumentMoves(size_t i) {
+    Instruction &in = code_[i];
+    if (in.op != Op::Mul || in.slots == 0)
+      return;
+    auto isMoved = [&](uint8_t reg) {
+      for (size_t k = i; k-- > (i < 4 ? 0 : i - 4) && !isTarget_[k + 1];) {
+        if (isBranch(code_[k].op) || code_[k].op == Op::Jal || code_[k].op == Op::Jalr)
+          break;
+        if (written(code_[k]) == reg)
+          return false;
+      }
+      return true;
+    };
+    in.slots = static_cast<uint8_t>(in.slots + isMoved(in.rs1) + (in.rs1 == in.rs2 || isMoved(in.rs2)));
   }
 
   void pair(Instruction &a, Instruction &b) {

@@ -91,6 +91,13 @@ TEST(SlotTableTest, WideMultiplicationIsOneCall) {
   EXPECT_THAT(slots({mul(A4, A1, A2), mulhu(A5, A0, A2), mul(A1, A0, A3), mul(A0, A0, A2)}), ElementsAre(0, 131, 0, 0));
 }
 
+TEST(SlotTableTest, OperandsThatLiveElsewhereAreMovedForAMultiplication) {
+  EXPECT_THAT(slots({lw(A1, A0, 0), lw(A2, A0, 4), mul(A3, A1, A2)}), ElementsAre(1, 1, 1));
+  EXPECT_THAT(slots({lw(A1, A0, 0), mul(A3, A1, A2)}), ElementsAre(1, 2));
+  EXPECT_THAT(slots({lw(A1, A0, 0), mul(A3, A1, A1)}), ElementsAre(1, 2));
+  EXPECT_THAT(slots({mul(A3, A1, A2)}), ElementsAre(3));
+}
+
 TEST(SlotTableTest, PairsOnTheStackAreOneAccess) {
   EXPECT_THAT(slots({sw(A0, Sp, 8), sw(A1, Sp, 12)}), ElementsAre(1, 0));
   EXPECT_THAT(slots({sw(A0, Sp, 12), sw(A1, Sp, 16)}), ElementsAre(1, 1));

@@ -56,18 +56,22 @@ def generate_inputs(root: Path) -> None:
     (root / "SpMV" / "data" / "generated.mtx").write_text("\n".join(text) + "\n")
 
 
+def build(root: Path, name: str, dpus: int, tasklets: int) -> tuple[Outcome | None, list[str]]:
+    """Build one program; return what failed and the command that runs it."""
+    values = {"block": 10 if tasklets <= 16 else 8, "slices": dpus * tasklets * 512}
+    variables, host, arguments = (text.format(**values) for text in PROGRAMS[name])
+    failure = upmem_checkout.build(root / name, f"NR_DPUS={dpus}", f"NR_TASKLETS={tasklets}", *variables.split())
+    return failure, [f"./bin/{host}", *arguments.split()]
+
+
 def main() -> int:
     chosen = upmem_checkout.options(__doc__.splitlines()[0], "1,4", "1,16")
     with upmem_checkout.copied(chosen.checkout) as root:
         generate_inputs(root)
 
         def outcome(name: str, dpus: int, tasklets: int) -> Outcome:
-            values = {"block": 10 if tasklets <= 16 else 8, "slices": dpus * tasklets * 512}
-            variables, host, arguments = (text.format(**values) for text in PROGRAMS[name])
-            failure = upmem_checkout.build(
-                root / name, f"NR_DPUS={dpus}", f"NR_TASKLETS={tasklets}", *variables.split()
-            )
-            return failure or upmem_checkout.run(root / name, [f"./bin/{host}", *arguments.split()], chosen.timeout)
+            failure, command = build(root, name, dpus, tasklets)
+            return failure or upmem_checkout.run(root / name, command, chosen.timeout)
 
         return upmem_checkout.table(list(PROGRAMS), chosen, outcome)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import numpy as np
 import yaml
 from nearbank import _sgd
 from nearbank.machine_files import folder
-from nearbank.sgd_data import read_data
+from nearbank.sgd_data import DataSet, read_data
 from nearbank.sgd_options import JobOptions
 from nearbank.sgd_training import run_epochs, start_job
 
@@ -42,28 +43,28 @@ def arrays(spec: str) -> tuple[np.ndarray, np.ndarray]:
     return taken["values"].astype(np.float32).reshape(data.num_rows, -1), taken["labels"]
 
 
-def native(rows: int, epochs: int, algorithm: str, threads: int) -> tuple[float, float]:
+def native(X, y, Xt, yt, epochs: int, algorithm: str, threads: int) -> tuple[float, float]:
     """Time the twin in float32 with one DPU for each thread: the same algorithm, native C++ on all cores.
 
     Parameters
     ----------
-    rows, epochs, algorithm, threads
+    X, y, Xt, yt : ndarray
+        Rows to train and to test on.
+    epochs, algorithm, threads
         The job.
 
     Returns
     -------
     (float, float)
-        Seconds an epoch, rows generated on the fly included, and accuracy.
+        Seconds an epoch, and accuracy.
     """
-    data = read_data(f"yfcc-like:{rows}")
-    test = read_data(f"yfcc-like:5000,firstRow={1 << 32}")
+    data, test = (DataSet(labels, X.shape[1], dense=part.astype(np.float64)) for part, labels in ((X, y), (Xt, yt)))
     options = JobOptions(
         algorithm=algorithm, arithmetic="f32", n_dpus=threads, batch_size=8, eta0=2.0**-6, threads=threads
     )
     job = start_job(data, options)
-    run_epochs(job, 1)  # Warms up.
     started = time.perf_counter()
-    run_epochs(job, epochs + 1)
+    run_epochs(job, epochs)
     seconds = (time.perf_counter() - started) / epochs
     figures = json.loads(_sgd.evaluate(json.dumps(job.settings), test.rows(job.settings), job.trainer.model(), False))
     return seconds, figures["accuracy"]
@@ -149,7 +150,11 @@ def main() -> None:
         f"yfcc-like, {rows} rows, {epochs} epochs, logistic regression; time of an epoch over its {X.shape[1]} features"
     )
     for algorithm in ("ga-sgd", "ma-sgd", "admm"):
-        show(f"native C++, {algorithm}, float32", *native(rows, epochs, algorithm, 2), "measured")
+        show(
+            f"native C++, {algorithm}, float32",
+            *native(X, y, Xt, yt, epochs, algorithm, os.cpu_count() or 1),
+            "measured",
+        )
     for name, (seconds, accuracy) in scikit_learn(X, y, Xt, yt, epochs).items():
         show(name, seconds, accuracy, "measured")
     import torch

@@ -35,7 +35,7 @@ class TrainRequest:
     machine: str = "upmem-2048"
     arithmetic: str = "q31"
     simulate: str = "twin"
-    times: str = "sampled"
+    times: str = "auto"
     compat: str = "default"
     sync: str = "server"
     staleness: int = 0

@@ -64,6 +64,7 @@ class Engine(StrEnum):
 class Times(StrEnum):
     """Where the twin's times of DPU work come from."""
 
+    auto = "auto"
     sampled = "sampled"
     modelled = "modelled"
 
@@ -119,13 +120,12 @@ def _train(
     arithmetic: Annotated[Arithmetic, typer.Option(help="32-bit fixed point, or float32.")] = Arithmetic.q31,
     simulate: Annotated[
         Engine,
-        typer.Option(
-            help="twin computes natively with the same bits; exact and fast simulate the DPUs."
-        ),
+        typer.Option(help="twin computes natively with the same bits; exact and fast simulate the DPUs."),
     ] = Engine.twin,
     times: Annotated[
-        Times, typer.Option(help="Twin: simulate some rounds of one DPU, or take closed forms for their time.")
-    ] = Times.sampled,
+        Times,
+        typer.Option(help="Twin: simulate some rounds of a DPU, or take closed forms; auto: simulate if possible."),
+    ] = Times.auto,
     compat: Annotated[
         Compat, typer.Option(help="pim-opt reproduces PIM-Opt's arithmetic to the bit.")
     ] = Compat.default,

@@ -248,6 +248,8 @@ def text(doc: Mapping[str, Any]) -> str:
             f"{run['model']} by {run['algorithm']} in {run['arithmetic']}, {data['rows']} rows x {data['features']} "
             f"features of {data['name']}, engine {run['engine']}"
         )
+        if data["scaling"] != "none":
+            lines.append(f"features scaled: {data['scaling']}")
         if data["badLines"]:
             lines.append(f"skipped {data['badLines']} malformed lines")
         lines.append(verdict(run))

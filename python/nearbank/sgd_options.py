@@ -19,7 +19,7 @@ CHOICES = {
     "compat": ("default", "pim-opt"),
     "sync": ("server", "ring", "gossip", "in-network", "shared-chip", "shared-rank"),
     "engine": ("twin", "exact", "fast"),
-    "times": ("sampled", "modelled"),
+    "times": ("auto", "sampled", "modelled"),
 }
 #: Stands for a factor of zero among the shifts.
 NO_TERM = 63

@@ -13,7 +13,7 @@ import numpy as np
 
 from nearbank import sgd_kernels
 from nearbank.dpu_machines import dpu_machine
-from nearbank.errors import make_error
+from nearbank.errors import DeviceError, make_error
 from nearbank.sgd_data import DataSet
 from nearbank.sgd_options import JobOptions, class_weights, rate_candidates, settings_of
 
@@ -201,6 +201,18 @@ def search_rate(
     return best["rate"], trials
 
 
+def _simulation(options: JobOptions, settings_text: str, rows: Any, machine: Any) -> Any:
+    """Load the kernel when the engine or the times need it; ``times="auto"`` does without where it cannot be built."""
+    if options.engine == "twin" and options.times == "modelled":
+        return None
+    try:
+        return sgd_kernels.simulation(settings_text, rows, machine, options.engine)
+    except DeviceError as error:
+        if options.engine == "twin" and options.times == "auto" and error.report.code in ("NB0710", "NB0809"):
+            return None
+        raise
+
+
 def start_job(
     data: DataSet,
     options: JobOptions,
@@ -273,11 +285,8 @@ def start_job(
     order = np.random.default_rng(seed).permutation(data.num_rows) if shuffle and not data.generator else None
     rows = data.rows(settings, order)
     text = json.dumps(settings)
-    is_simulated = options.engine != "twin"
-    simulation = None
-    if is_simulated or options.times == "sampled":
-        simulation = sgd_kernels.simulation(text, rows, machine, options.engine)
-    trainer = _sgd.Trainer.make(text, rows, rank, num_ranks, simulation if is_simulated else None)
+    simulation = _simulation(options, text, rows, machine)
+    trainer = _sgd.Trainer.make(text, rows, rank, num_ranks, simulation if options.engine != "twin" else None)
     if initial is not None:
         trainer.set_model(np.ascontiguousarray(initial, np.float64))
     is_sampling = simulation is not None and rank == 0

@@ -71,3 +71,17 @@ def test_cells_are_kept_and_not_run_twice(study, tmp_path, monkeypatch, capsys):
         c.name for c in chosen
     ]
     assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("model", ["lr", "svm"])
+def test_accuracy_falls_with_the_number_of_dpus(study, model):
+    # Strong scaling of MA-SGD with an eighth of YFCC's rows and DPUs and 256 features: 416 averages an epoch, or 52.
+    rows = study.ROWS["yfcc"] // 8
+    test = study.read_data(f"yfcc-like:20000,features=256,firstRow={1 << 32}")
+    accuracies = []
+    for dpus in (256 // 8, 2048 // 8):
+        options = study.Cell("yfcc", "ma-sgd", model, dpus, "strong", 8, 1).options(dpus)
+        job = study.start_job(study.read_data(f"yfcc-like:{rows},features=256"), options)
+        study.run_epochs(job, 1, test_rows=test.rows(job.settings))
+        accuracies.append(job.history[-1]["testAccuracy"])
+    assert accuracies[1] < accuracies[0] - 0.05

@@ -97,16 +97,18 @@ def test_simulated_dpus_give_the_twins_figures(tmp_path, rows, capsys, algorithm
 
 def test_times_can_be_modelled_without_simulated_dpus(tmp_path, rows, capsys, monkeypatch):
     monkeypatch.setenv("NEARBANK_UPMEM_HOME", str(tmp_path))
-    assert train(tmp_path, rows, "--dpus", "8", "--epochs", "1") == 3
-    assert "error[NB0809]" in capsys.readouterr().err
-    assert train(tmp_path, rows, "--dpus", "8", "--epochs", "1", "--times", "modelled") == 0
-    assert "(modelled)" in capsys.readouterr().out
+    for words in (("--times", "sampled"), ("--simulate", "exact")):
+        assert train(tmp_path, rows, "--dpus", "8", "--epochs", "1", *words) == 3
+        assert "error[NB0809]" in capsys.readouterr().err
+    for times in ("auto", "modelled"):
+        assert train(tmp_path, rows, "--dpus", "8", "--epochs", "1", "--times", times) == 0
+        assert "(modelled)" in capsys.readouterr().out
 
 
 def test_a_compiler_that_fails_is_named(tmp_path, rows, capsys, monkeypatch):
     monkeypatch.setenv("NEARBANK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("NEARBANK_CLANG", "no-such-clang")
-    assert train(tmp_path, rows, "--dpus", "8", "--epochs", "1") == 3
+    assert train(tmp_path, rows, "--dpus", "8", "--epochs", "1", "--times", "sampled") == 3
     printed = capsys.readouterr().err
     assert "error[NB0710]: the training kernel cannot be compiled" in printed
     assert "no-such-clang" in printed

@@ -69,8 +69,8 @@ void SimulatedDpu::launch(int64_t first, int64_t count) {
 
 void SimulatedDpu::checkFault() const {
   if (dpu_.fault)
-    throw InternalError(
-        {"NB0806", "a DPU is in fault", simulation_.program().path, "", dpu::describeFault(dpu_, *dpu_.fault), ""});
+    throw InternalError({"NB0712", "the training kernel ended in a fault", simulation_.program().path, "",
+                         dpu::describeFault(dpu_, *dpu_.fault), ""});
 }
 
 template <class A>

@@ -52,7 +52,7 @@ public:
   /// Adds the gradient of step `step` at a model to `sum`, that of the bias behind the last feature.
   template <class A> void addGradient(int64_t step, const Model<A> &model, typename A::Sum *sum);
 
-  /// @throws InternalError NB0806 when the last launch ended in fault.
+  /// @throws InternalError NB0712 when the last launch ended in fault.
   void checkFault() const;
   /// Of the last launch.
   const dpu::LaunchStats &stats() const { return dpu_.last; }

@@ -16,8 +16,9 @@ from nearbank.cli_progress import Progress
 from nearbank.cli_run import parse_assignments
 from nearbank.errors import make_error
 from nearbank.report_files import prepare_folder
-from nearbank.sgd_data import DataSet, make_scaling, read_data
+from nearbank.sgd_data import DataSet, read_data
 from nearbank.sgd_options import JobOptions
+from nearbank.sgd_scaling import make_scaling
 
 
 @dataclass(frozen=True)

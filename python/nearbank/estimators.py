@@ -17,8 +17,9 @@ try:
 except ImportError as cause:
     raise missing_package("scikit-learn", ", for the estimators", "nearbank.estimators") from cause
 
-from nearbank.sgd_data import DataSet, Scaling, data_error, from_arrays, make_scaling
+from nearbank.sgd_data import DataSet, data_error, from_arrays
 from nearbank.sgd_options import JobOptions
+from nearbank.sgd_scaling import make_scaling
 from nearbank.sgd_training import TrainedJob, run_epochs, start_job
 
 
@@ -387,4 +388,4 @@ def _joined(first: DataSet, second: DataSet) -> DataSet:
     )
 
 
-__all__ = ["PimLinearSVC", "PimLogisticRegression", "Scaling"]
+__all__ = ["PimLinearSVC", "PimLogisticRegression"]

@@ -10,7 +10,8 @@ from typing import Any
 
 from nearbank import __version__
 from nearbank.report_files import prepare_folder, unwritable
-from nearbank.sgd_data import DataSet, Scaling
+from nearbank.sgd_data import DataSet
+from nearbank.sgd_scaling import Scaling
 from nearbank.sgd_training import TIME_KINDS, TrainedJob
 
 SCHEMA = "nearbank-train-1"

@@ -20,6 +20,8 @@ from nearbank.sgd_search import search_rate
 
 #: A sampled round simulates no more entries of rows and model than this, or two steps.
 SAMPLE_ENTRIES = 200_000
+#: Errors that say that DPU programs cannot be built here.
+_NO_COMPILER = frozenset("NB0710 NB0809".split())
 #: Kinds of time of a round, in the order in which they happen.
 TIME_KINDS = ("toDpu", "launch", "dpuCompute", "mramWram", "fromDpu", "aggregation", "link")
 
@@ -133,7 +135,7 @@ def _simulation(options: JobOptions, settings_text: str, rows: Any, machine: Any
     try:
         return sgd_kernels.simulation(settings_text, rows, machine, options.engine)
     except DeviceError as error:
-        if options.engine == "twin" and options.times == "auto" and error.report.code in ("NB0710", "NB0809"):
+        if options.engine == "twin" and options.times == "auto" and error.report.code in _NO_COMPILER:
             return None
         raise
 

@@ -20,8 +20,6 @@ from nearbank.sgd_search import search_rate
 
 #: A sampled round simulates no more entries of rows and model than this, or two steps.
 SAMPLE_ENTRIES = 200_000
-#: Errors that say that DPU programs cannot be built here.
-_NO_COMPILER = frozenset("NB0710 NB0809".split())
 #: Kinds of time of a round, in the order in which they happen.
 TIME_KINDS = ("toDpu", "launch", "dpuCompute", "mramWram", "fromDpu", "aggregation", "link")
 
@@ -135,7 +133,8 @@ def _simulation(options: JobOptions, settings_text: str, rows: Any, machine: Any
     try:
         return sgd_kernels.simulation(settings_text, rows, machine, options.engine)
     except DeviceError as error:
-        if options.engine == "twin" and options.times == "auto" and error.report.code in _NO_COMPILER:
+        has_no_compiler = error.report.code == "NB0710" or error.report.code == "NB0809"
+        if options.engine == "twin" and options.times == "auto" and has_no_compiler:
             return None
         raise
 

@@ -159,3 +159,17 @@ def test_links_carry_the_bytes_of_their_closed_forms(sync, expected):
     run_epochs(job, 1)
     moved = {entry["cargo"]: entry["bytes"] for entry in json.loads(job.trainer.traffic())["moved"]}
     assert moved == {"link": job.trainer.rounds_per_epoch * expected}
+
+
+@pytest.mark.parametrize(
+    "way", [{"sync": "ring"}, {"sync": "gossip"}, {"sync": "shared-chip"}, {"staleness": 2}, {"average_every": 0}]
+)
+def test_simulated_dpus_synchronise_in_every_way(way):
+    data = rows_like_a9a(320, 4)
+    models = []
+    for engine in ("twin", "exact"):
+        job = start_job(data, JobOptions(n_dpus=8, eta0=1.0, machine="upmem-64-link", engine=engine, **way))
+        run_epochs(job, 2)
+        models.append(job.model)
+    assert (models[0] == models[1]).all()
+    assert models[0].any()

@@ -11,7 +11,7 @@ namespace {
 /// Two-sided 95 % quantile of Student's t by degrees of freedom, from 2 on; from the standard table.
 constexpr double studentQuantiles[] = {4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306};
 /// Error of the method that neither the spread over places nor over cores shows, as a share of the extrapolated time;
-/// bench/sampling_study.cpp bounds it.
+/// docs/results/sampling.md bounds it.
 constexpr double modelError = 0.03;
 
 double meanOf(const std::vector<double> &values) {

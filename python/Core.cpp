@@ -141,7 +141,7 @@ public:
     execute.simulates = options.value("simulate", "exact") == "exact";
     execute.poisonsPimOutputs = options.value("poison", false);
     RunRecord record = compiled_->execute(pointers(arguments), pointers(outputs), execute);
-    return driver::runJson(compiled_->program(), record);
+    return driver::runJson(compiled_->program(), record, compiled_->lastPlan().options.machine);
   }
 
 private:

@@ -41,20 +41,10 @@ std::optional<EnergyParts> energyOf(const PimTiming &timing, const MachineConfig
   return parts;
 }
 
-void addEnergy(PimTiming &timing, const MachineConfig &machine) {
-  std::optional<EnergyParts> parts = energyOf(timing, machine);
-  if (!parts)
-    return;
-  for (auto [name, value] : {std::pair<const char *, double>("energyInstructionsPj", parts->instructionsPj),
-                             {"energyVectorPj", parts->vectorPj},
-                             {"energyL1Pj", parts->l1Pj},
-                             {"energyL2Pj", parts->l2Pj},
-                             {"energyL3Pj", parts->l3Pj},
-                             {"energyDramPj", parts->dramPj},
-                             {"energyLinkPj", parts->linkPj},
-                             {"energyStaticPj", parts->staticPj},
-                             {"energyPj", parts->totalPj()}})
-    timing.counters.emplace_back(name, value);
+std::optional<double> linkEnergyPj(double bytes, const MachineConfig &machine) {
+  if (!machine.energy)
+    return std::nullopt;
+  return 8 * bytes * machine.energy->linkPjPerBit; // EN-2
 }
 
 } // namespace nearbank

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Energy of a simulated launch: its counts times the machine file's energies per event (EN-1 of docs/model.md).
+// Energy of a simulated launch: its counts times the machine file's energies per event (EN-1, EN-2 of docs/model.md).
 // Modelled.
 #pragma once
 
@@ -25,7 +25,7 @@ struct EnergyParts {
 /// Applies the energies of `machine` to the counts of a launch on it; nothing when its file gives none.
 std::optional<EnergyParts> energyOf(const PimTiming &timing, const MachineConfig &machine);
 
-/// Appends the parts and their sum, `energyPj`, to the counters of a timing, when the machine gives energies.
-void addEnergy(PimTiming &timing, const MachineConfig &machine);
+/// Energy of bytes that cross the external link of a PIM machine (EN-2); nothing when its file gives no energies.
+std::optional<double> linkEnergyPj(double bytes, const MachineConfig &machine);
 
 } // namespace nearbank

@@ -43,16 +43,18 @@ TEST(EnergyTest, PimCoresReachTheirVaultsWithoutTheLink) {
   EXPECT_EQ(energyOf(timingOf(), machineOf("near-memory-cores"))->linkPj, 0);
 }
 
-TEST(EnergyTest, CountersEndWithTheSum) {
-  PimTiming timing = timingOf();
-  addEnergy(timing, MachineConfig{});
-  EXPECT_EQ(timing.counters.size(), 9u) << "no energies given";
-  addEnergy(timing, machineOf("host"));
-  double sum = 0;
-  for (size_t i = 9; i + 1 < timing.counters.size(); ++i)
-    sum += timing.counters[i].second;
-  EXPECT_EQ(timing.counters.back().first, "energyPj");
-  EXPECT_DOUBLE_EQ(timing.counters.back().second, sum);
+TEST(EnergyTest, TotalIsTheSumOfTheParts) {
+  EXPECT_DOUBLE_EQ(energyOf(timingOf(), machineOf("host"))->totalPj(),
+                   41 + 20 + 21 + 55 + 26 + 7 * 17 + 8 * 512 * 19 + 9 * 512 * 23 + 17 * 512 * 29 + 31 * 50e3);
+}
+
+TEST(EnergyTest, En2CountsTheBitsThatCrossTheLink) {
+  EXPECT_DOUBLE_EQ(linkEnergyPj(100, machineOf("near-memory-cores")).value(), 800 * 29);
+}
+
+TEST(EnergyTest, MachinesWithoutEnergiesHaveNone) {
+  EXPECT_FALSE(energyOf(timingOf(), MachineConfig{}).has_value());
+  EXPECT_FALSE(linkEnergyPj(100, MachineConfig{}).has_value());
 }
 
 } // namespace

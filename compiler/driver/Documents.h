@@ -18,6 +18,6 @@ std::string describeJson(const Program &program);
 std::string planJson(const CompiledProgram &compiled, const Plan &plan);
 
 /// {"launches": [...], "crossings": [...], "wallTime": Q} of a run.
-std::string runJson(const Program &program, const RunRecord &record);
+std::string runJson(const Program &program, const RunRecord &record, const MachineConfig &machine);
 
 } // namespace nearbank::driver

@@ -2,6 +2,7 @@
 #include "compiler/driver/Documents.h"
 
 #include "compiler/placement/DecisionJson.h"
+#include "runtime/Energy.h"
 
 #include <nlohmann/json.hpp>
 
@@ -80,6 +81,12 @@ static Json intervalJson(const std::optional<PimTiming> &timing) {
   return {{"low", quantity(timing->lowNs, "ns", "simulated")}, {"high", quantity(timing->highNs, "ns", "simulated")}};
 }
 
+/// Of a launch (EN-1); null where it was not simulated, or the machine file has no energies.
+static Json energyJson(const std::optional<PimTiming> &timing, const MachineConfig *machine) {
+  std::optional<EnergyParts> parts = timing && machine ? energyOf(*timing, *machine) : std::nullopt;
+  return parts ? quantity(parts->totalPj(), "pJ", "modelled") : Json(nullptr);
+}
+
 static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
   const NestInstance &nest = program.nests[index];
   const NestKernel &kernel = program.kernels[nest.kernel];
@@ -88,6 +95,7 @@ static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
   bool isOnPim = plan.sites[index] == Site::Pim;
   const std::optional<PimTiming> &simulated = plan.simulated[nest.kernel];
   const std::optional<PimTiming> &host = plan.simulatedHost[nest.kernel];
+  const MachineConfig *hostMachine = plan.options.host ? &*plan.options.host : nullptr;
   return {{"id", nest.id},
           {"key", kernel.key},
           {"kernel", kernel.name},
@@ -101,9 +109,11 @@ static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
           {"pimTime", simulated ? quantity(simulated->timeNs, "ns", "simulated") : Json(nullptr)},
           {"pimTimeInterval", intervalJson(simulated)},
           {"pimDramBytes", simulated ? quantity(double(simulated->dramBytes), "B", "simulated") : Json(nullptr)},
+          {"pimEnergy", energyJson(simulated, &plan.options.machine)},
           {"modelledHostTime", host ? quantity(host->timeNs, "ns", "simulated") : Json(nullptr)},
           {"modelledHostTimeInterval", intervalJson(host)},
           {"modelledHostDramBytes", host ? quantity(double(host->dramBytes), "B", "simulated") : Json(nullptr)},
+          {"modelledHostEnergy", energyJson(host, hostMachine)},
           {"predictedHostTime",
            decision.predictedHostNs > 0 ? quantity(decision.predictedHostNs, "ns", "predicted") : Json(nullptr)},
           {"predictedPimTime",
@@ -116,26 +126,37 @@ static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
 /// A sum of simulated launches; unknown as soon as one of them was not simulated.
 class SimulatedSum {
 public:
+  /// @param machine null where nothing is simulated
+  explicit SimulatedSum(const MachineConfig *machine) : machine_(machine) {}
+
   void add(const std::optional<PimTiming> &timing) {
     isKnown_ &= timing.has_value();
     if (!timing)
       return;
     timeNs_ += timing->timeNs;
     dramBytes_ += double(timing->dramBytes);
+    if (std::optional<EnergyParts> parts = machine_ ? energyOf(*timing, *machine_) : std::nullopt)
+      energyPj_ += parts->totalPj();
+    else
+      hasEnergy_ = false;
   }
   Json time() const { return isKnown_ ? quantity(timeNs_, "ns", "simulated") : Json(nullptr); }
   Json dramBytes() const { return isKnown_ ? quantity(dramBytes_, "B", "simulated") : Json(nullptr); }
+  std::optional<double> energyPj() const { return isKnown_ && hasEnergy_ ? std::optional(energyPj_) : std::nullopt; }
 
 private:
-  bool isKnown_ = true;
-  double timeNs_ = 0, dramBytes_ = 0;
+  const MachineConfig *machine_;
+  bool isKnown_ = true, hasEnergy_ = true;
+  double timeNs_ = 0, dramBytes_ = 0, energyPj_ = 0;
 };
 
 /// Sums over the timed (not hoisted) nests.
 static Json summaryJson(const Program &program, const Plan &plan) {
   double host = 0, hostOfHost = 0, hostOfPim = 0, predicted = 0, dramBytes = 0, crossing = 0, link = 0;
   int64_t onPim = 0, onHost = 0, hoisted = 0;
-  SimulatedSum pim, modelled, modelledOfHost, modelledOfPim;
+  const MachineConfig *hostMachine = plan.options.host ? &*plan.options.host : nullptr;
+  SimulatedSum pim(&plan.options.machine), modelled(hostMachine), modelledOfHost(hostMachine),
+      modelledOfPim(hostMachine);
   for (size_t i = 0; i < program.nests.size(); ++i) {
     const NestInstance &nest = program.nests[i];
     bool isOnPim = plan.sites[i] == Site::Pim;
@@ -159,6 +180,11 @@ static Json summaryJson(const Program &program, const Plan &plan) {
     crossing += record.timeNs;
     link += record.bytes;
   }
+  std::optional<double> linkPj = link > 0 ? linkEnergyPj(link, plan.options.machine) : 0;
+  std::optional<double> placedPj; // EN-2
+  if (pim.energyPj() && modelledOfHost.energyPj() && linkPj)
+    placedPj = *pim.energyPj() + *modelledOfHost.energyPj() + *linkPj;
+  auto energy = [](std::optional<double> pj) { return pj ? quantity(*pj, "pJ", "modelled") : Json(nullptr); };
   return {{"numNests", program.nests.size()},
           {"distinctNests", program.kernels.size()},
           {"nestsOnPim", onPim},
@@ -174,6 +200,11 @@ static Json summaryJson(const Program &program, const Plan &plan) {
           {"modelledHostTimeOfPimNests", modelledOfPim.time()},
           {"modelledHostDramBytes", modelled.dramBytes()},
           {"modelledHostDramBytesOfHostNests", modelledOfHost.dramBytes()},
+          {"energy", energy(placedPj)},
+          {"pimEnergy", energy(pim.energyPj())},
+          {"linkEnergy", energy(linkPj)},
+          {"modelledHostEnergy", energy(modelled.energyPj())},
+          {"modelledHostEnergyOfHostNests", energy(modelledOfHost.energyPj())},
           {"predictedPimTime", quantity(predicted, "ns", "predicted")},
           {"crossingTime", quantity(crossing, "ns", "modelled")},
           {"linkBytes", quantity(link, "B", "counted")},
@@ -208,7 +239,7 @@ std::string planJson(const CompiledProgram &compiled, const Plan &plan) {
   return document.dump();
 }
 
-std::string runJson(const Program &program, const RunRecord &record) {
+std::string runJson(const Program &program, const RunRecord &record, const MachineConfig &machine) {
   Json document = {{"launches", Json::array()}};
   for (const LaunchRecord &launch : record.launches) {
     bool isOnPim = launch.site == Site::Pim;
@@ -224,6 +255,7 @@ std::string runJson(const Program &program, const RunRecord &record) {
       entry["l1dAccesses"] = launch.pim.l1dAccesses;
       entry["l1dMisses"] = launch.pim.l1dMisses;
       entry["coresUsed"] = launch.pim.coresUsed;
+      entry["energy"] = energyJson(launch.pim, &machine);
       entry["counters"] = Json::object();
       for (const auto &[name, value] : launch.pim.counters)
         entry["counters"][name] = value;

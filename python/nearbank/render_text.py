@@ -215,6 +215,11 @@ def summary_lines(run: Mapping[str, Any]) -> list[str]:
             f"crossings:  {_sum_of(run, 'crossingTime')}; {_sum_of(run, 'linkBytes')} over the link; "
             f"{_sum_of(run, 'dramBytes')} inside the stack"
         )
+    if summary.get("energy"):
+        lines.append(
+            f"energy:     {_sum_of(run, 'energy')}, {format_quantity(summary['linkEnergy'])} of it over the link; "
+            f"all nests on the host: {_sum_of(run, 'modelledHostEnergy')}"
+        )
     if summary.get("maxAbsError"):
         error = f"error:      {_sum_of(run, 'maxAbsError')} against float64"
         if summary.get("eagerMaxAbsError"):

@@ -14,6 +14,7 @@ ABSENT = "-"
 _BARE_UNITS = ("", "1", "ratio", "share")
 _TIME_STEPS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 _BYTE_STEPS = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+_ENERGY_STEPS = ((1e12, "J"), (1e9, "mJ"), (1e6, "uJ"), (1e3, "nJ"), (1.0, "pJ"))
 _COUNT_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
@@ -131,12 +132,17 @@ def format_value(value: float, unit: str) -> str:
     value : float
         The number.
     unit : str
-        ``"ns"``, ``"B"``, ``"count"``, or any other unit, which is then appended.
+        ``"ns"``, ``"B"``, ``"count"``, ``"pJ"``, or any other unit, which is then appended.
 
     Returns
     -------
     str
         Number and unit.
+
+    Examples
+    --------
+    >>> [format_value(v, "pJ") for v in (12, 3.5e9)]
+    ['12 pJ', '3.5 mJ']
     """
     if unit == "ns":
         return format_time(value)
@@ -144,6 +150,8 @@ def format_value(value: float, unit: str) -> str:
         return format_bytes(value)
     if unit in ("count", "operations"):
         return format_count(value)
+    if unit == "pJ":
+        return " ".join(_scaled(value, _ENERGY_STEPS))
     if unit in _BARE_UNITS:
         return format_number(value)
     return f"{format_count(value) if abs(value) >= 1e6 else format_number(value)} {unit}"

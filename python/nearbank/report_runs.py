@@ -136,7 +136,7 @@ def overview_rows(runs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """
     keys = swept_keys(runs)
     heads = ["model", "machine", *keys, "policy", "on PIM", "speed-up", "against"]
-    heads += ["host nests", "PIM nests", "crossings", "all on the host", "over the link", "in the stack"]
+    heads += ["host nests", "PIM nests", "crossings", "all on the host", "over the link", "in the stack", "energy"]
     rows = [heads]
     for run in runs:
         summary = run["summary"]
@@ -151,6 +151,6 @@ def overview_rows(runs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
             host_quantity(summary),
         )
         cells += [format_quantity(quantity, with_kind=True) for quantity in times]
-        cells += [format_quantity(summary.get(name)) for name in ("linkBytes", "dramBytes")]
+        cells += [format_quantity(summary.get(name)) for name in ("linkBytes", "dramBytes", "energy")]
         rows.append(cells)
     return rows

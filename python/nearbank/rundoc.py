@@ -257,11 +257,13 @@ def _charge_launches(summary, nests, record) -> None:
     for nest in nests:
         launch = by_nest.get(nest["id"])
         if launch and launch["site"] == "pim" and nest.get("pimTime") is None:
-            nest["pimTime"] = launch["time"]
+            nest["pimTime"], nest["pimEnergy"] = launch["time"], launch.get("energy")
     hoisted = {nest["id"] for nest in nests if nest.get("hoisted")}
-    timed = [launch["time"] for launch in launches if launch["nest"] not in hoisted]
+    timed = [launch for launch in launches if launch["nest"] not in hoisted]
     if summary.get("pimTime") is None and launches:
-        summary["pimTime"] = _sum(timed) or quantity(0, "ns", "simulated")
+        summary["pimTime"] = _sum([launch["time"] for launch in timed]) or quantity(0, "ns", "simulated")
+    if summary.get("pimEnergy") is None and timed and all(launch.get("energy") for launch in timed):
+        summary["pimEnergy"] = _sum([launch["energy"] for launch in timed])
     if record["crossings"] and summary.get("crossingTime") is None:
         times = [crossing["time"] for crossing in record["crossings"] if crossing["nest"] not in hoisted]
         summary["crossingTime"] = _sum(times) or quantity(0, "ns", "modelled")

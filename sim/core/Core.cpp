@@ -31,7 +31,7 @@ void Core::start(Translation &translation, const GuestMemory &memory, uint64_t p
   vectorBeat_ = missBeat_ = 0, hasMissed_ = false;
   cycle = 0, roundingMode = 0, softFlags = 0;
   reservation = ~uint64_t{0};
-  l1dMisses = l1iMisses = writebacks = splitAccesses = 0;
+  l1dMisses = l1iMisses = l2Misses = writebacks = splitAccesses = 0;
   l1d.reset(), l1i_.reset();
   if (l2_)
     l2_->reset();
@@ -129,6 +129,7 @@ void Core::miss(uint64_t address, uint64_t issueCycle, uint64_t drain, int64_t h
       cycle = issueCycle + std::max(drain, hit + secondHit);
       return;
     }
+    ++l2Misses;
     leaves += secondHit;
     CacheLine victim;
     l2_->insert(address, victim);

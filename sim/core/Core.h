@@ -126,7 +126,7 @@ public:
   static constexpr size_t maxScratchLines = 1024;
   /// Events that wait to be replayed; whoever replays them erases them.
   std::vector<MemoryEvent> &events() { return events_; }
-  uint64_t l1dMisses = 0, l1iMisses = 0, writebacks = 0, splitAccesses = 0;
+  uint64_t l1dMisses = 0, l1iMisses = 0, l2Misses = 0, writebacks = 0, splitAccesses = 0;
 
 protected:
   const MemoryRange *findRange(uint64_t address);

@@ -23,7 +23,7 @@ PimTiming timingOf(const NmcLaunchStats &stats) {
   timing.l1dAccesses = stats.l1dAccesses;
   timing.l1dMisses = stats.l1dMisses;
   timing.coresUsed = stats.coresUsed;
-  timing.counters.reserve(numInstructionClasses + 15);
+  timing.counters.reserve(numInstructionClasses + 16);
   for (size_t i = 0; i < numInstructionClasses; ++i)
     timing.counters.emplace_back(instructionClassCounters[i], static_cast<double>(stats.instructionsByClass[i]));
   auto count = [&](const char *name, double value) { timing.counters.emplace_back(name, value); };
@@ -38,6 +38,7 @@ PimTiming timingOf(const NmcLaunchStats &stats) {
   count("l2Misses", stats.l2Misses);
   count("l3Accesses", stats.l3Accesses);
   count("l3Misses", stats.l3Misses);
+  count("vectorLanes", stats.vectorLanes);
   count("mispredictions", stats.mispredictions);
   count("memoryStallCycles", stats.memoryStallCycles);
   count("vaultBusyShare", stats.vaultBusyShare);

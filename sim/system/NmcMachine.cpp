@@ -273,6 +273,10 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
     stats.vectorLanes += active[i]->vectorLanes;
     stats.l1dMisses += active[i]->l1dMisses;
     stats.l1iMisses += active[i]->l1iMisses;
+    if (config.l2) {
+      stats.l2Accesses += active[i]->l1dMisses + active[i]->l1iMisses;
+      stats.l2Misses += active[i]->l2Misses;
+    }
     stats.writebacks += active[i]->writebacks;
     if (!launch.calls.empty() || launch.pointCycles > 0)
       stats.progress.push_back({blockTasks[i], waitOf(activeIds[i]), weave->marks(i)});

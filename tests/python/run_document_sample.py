@@ -235,6 +235,11 @@ def make_run(layers=6, policy="two-stage", simulate="exact", seed=0, machine="nm
                     "modelledHostTimeOfPimNests",
                     "modelledHostDramBytes",
                     "modelledHostDramBytesOfHostNests",
+                    "energy",
+                    "pimEnergy",
+                    "linkEnergy",
+                    "modelledHostEnergy",
+                    "modelledHostEnergyOfHostNests",
                     "speedup",
                     "speedupInterval",
                 )

@@ -173,6 +173,7 @@ def time_cell(cell: Cell) -> dict:
     settings = json.dumps(settings_of(options, options.eta0, machine=machine))
     times = json.loads(_sgd.times(settings, machine, json.dumps(dict(shape, rows=cell.rows))))
     seconds = {kind: value * rounds * PAPER_EPOCHS for kind, value in times["round"].items()}
+    modelled = seconds["dpuCompute"] + seconds["mramWram"]
     dpu = sample["cycles"] / (machine.clock_mhz * 1e6) * rounds * PAPER_EPOCHS
     seconds["dpuCompute"] = dpu * sample["cyclesWithoutDma"] / sample["cycles"]
     seconds["mramWram"] = dpu - seconds["dpuCompute"]
@@ -184,6 +185,7 @@ def time_cell(cell: Cell) -> dict:
         "epochs": PAPER_EPOCHS,
         "seconds": total,
         "secondsByKind": seconds,
+        "modelledOverSimulatedDpu": modelled / dpu,
         "communicationShare": communication / total,
         "bytesPerEpoch": times["bytesPerRound"] * rounds,
         "sample": sample,

@@ -54,6 +54,12 @@ def test_an_svm_computes_less_than_logistic_regression(cells, algorithm):
     assert seconds[0] < seconds[1]
 
 
+def test_closed_forms_of_dpu_work_come_close_to_simulation(cells):
+    # docs/model.md, TM-3 and TM-4 against TM-7.
+    ratios = [cell["modelledOverSimulatedDpu"] for cell in cells.values()]
+    assert max(ratios) < 1.1 and min(ratios) > 0.9
+
+
 def test_bytes_are_those_of_the_paper(cells):
     # docs/model.md, TR-4 and TR-5: 416 averages of two models an epoch against three models.
     assert cells["ma-sgd", "lr", 256]["bytesPerEpoch"] == 416 * 2 * 16384 * 256

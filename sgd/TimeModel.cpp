@@ -120,7 +120,9 @@ double linkSeconds(const Settings &settings, const dpu::DpuConfig &machine, cons
   double bytes = double(closedFormLinkBytes(settings, sizes)) / double(settings.numDpus);
   if (settings.synchronisation == Synchronisation::Shared)
     bytes *= double(std::min(settings.sharedDpus, settings.numDpus));
-  double messages = settings.synchronisation == Synchronisation::Ring ? 2 * double(settings.numDpus - 1) : 2;
+  double messages = settings.synchronisation == Synchronisation::Ring ? 2 * double(settings.numDpus - 1)
+                    : settings.algorithm == Algorithm::Admm           ? 3
+                                                                      : 2;
   double slowest = 0, sum = 0;
   for (const dpu::LinkLevel &level : crossedLevels(settings, machine)) {
     double seconds = messages * level.seconds(bytes / messages);

@@ -99,8 +99,8 @@ int64_t closedFormLinkBytes(const Settings &settings, const WireSizes &sizes) {
     return dpus * 2 * (dpus - 1) * roundUp((payload + dpus - 1) / dpus, 8);
   case Synchronisation::Gossip: // To both neighbours.
     return dpus > 1 ? dpus * 2 * payload : 0;
-  case Synchronisation::InNetwork: // Up and down.
-    return dpus * 2 * payload;
+  case Synchronisation::InNetwork: // Up and down; ADMM's w_i and u_i go up.
+    return dpus * (settings.algorithm == Algorithm::Admm ? 3 : 2) * payload;
   case Synchronisation::Shared: // Every DPU adds to the sum and reads the model.
     return dpus * (sizes.sumBytes + sizes.modelBytes + 2 * sizes.biasBytes);
   }

@@ -199,6 +199,17 @@ TEST(SynchronisationTest, RingEqualsTheParameterServerInFixedPoint) {
   }
 }
 
+TEST(SynchronisationTest, AdmmSendsTwoVectorsUpTheNetwork) {
+  Case c{Algorithm::Admm, Loss::Logistic, Arithmetic::Q31, false, false};
+  Settings settings = settingsOf(c, 16);
+  std::vector<double> server = trained(c, settings, 2);
+  settings.synchronisation = Synchronisation::InNetwork;
+  EXPECT_EQ(trained(c, settings, 2), server);
+  std::unique_ptr<Trainer> trainer = Trainer::make(settings, rowsOf(c, settings));
+  trainer->runRound();
+  EXPECT_EQ(trainer->ledger().bytes(Cargo::Link, true), 16 * 3 * 88);
+}
+
 TEST(SynchronisationTest, SharedMemoryMovesOneVectorForEachGroup) {
   Case c{Algorithm::MaSgd, Loss::Logistic, Arithmetic::Q31, false, false};
   Settings settings = settingsOf(c, 20);

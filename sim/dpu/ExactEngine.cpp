@@ -20,7 +20,7 @@ public:
   void run() {
     for (unsigned id = 0; id < numTasklets; ++id)
       ring_[ringEnd_++ & 31] = {id, id};
-    while (step()) {
+    while (runTurns() && step()) {
     }
     finish();
   }
@@ -87,14 +87,152 @@ private:
     return issue(entry.id, tasklet);
   }
 
+  // Tasklets of the ring as turns of equal length: each has its place, and a slot in every turn.
+  struct Turns {
+    static constexpr unsigned Ahead = 64; // Turns that are planned.
+    uint64_t start, length;               // First cycle of turn 0; cycles of a turn.
+    unsigned count, turn = 0;
+    uint32_t ids[24];
+    uint64_t offsets[24], readyAt[24]; // Within a turn; before turn 0.
+    uint32_t due[Ahead] = {};          // By turn modulo Ahead: bit p for the tasklet at place p.
+
+    // The tasklet at `place` executes when its pending slots, from turn `from` on, are over.
+    void plan(unsigned place, Tasklet &tasklet, unsigned from) {
+      unsigned wait = std::min(tasklet.pendingSlots, Ahead - 2);
+      tasklet.pendingSlots -= wait;
+      due[(from + wait) % Ahead] |= 1u << place;
+    }
+    uint64_t cycleOf(unsigned inTurn, unsigned place) const { return start + inTurn * length + offsets[place]; }
+  };
+
+  // Whether, without DMA, locks and the like, the tasklets of the ring keep their places.
+  bool makeTurns(Turns &turns) const {
+    turns.count = ringEnd_ - ringBegin_;
+    auto at = [&](unsigned place) -> const Entry & { return ring_[(ringBegin_ + place) & 31]; };
+    bool isFull = turns.count >= dispatch_;
+    turns.length = isFull ? turns.count : dispatch_;
+    turns.start = std::max(cycle_ + 1, at(0).readyAt);
+    for (unsigned place = 0; place < turns.count; ++place) {
+      uint64_t ready = at(place).readyAt;
+      turns.offsets[place] = isFull ? place : ready - turns.start;
+      if (isFull ? ready > turns.start + place
+                 : (ready < turns.start || turns.offsets[place] >= dispatch_ ||
+                    (place > 0 && turns.offsets[place] <= turns.offsets[place - 1])))
+        return false;
+      turns.ids[place] = at(place).id;
+      turns.readyAt[place] = ready;
+    }
+    return true;
+  }
+
+  // Runs whole turns, as many step()s at once, up to what concerns more than one tasklet; false after a fault.
+  bool runTurns() {
+    // Trying costs as much as some tens of instructions: after a failure it rests for ever more slots.
+    constexpr unsigned longestRest = 512, worthwhile = 64;
+    if (restBeforeTurns_ > 0 || checker_ || ringBegin_ == ringEnd_) {
+      restBeforeTurns_ -= restBeforeTurns_ > 0;
+      return true;
+    }
+    restBeforeTurns_ = restLength_ = std::min(2 * restLength_, longestRest);
+    double end = std::min(dma_.nextPort(), static_cast<double>(limit_) + 1);
+    if (numLate_)
+      end = std::min(end, static_cast<double>(late_[numLate_ - 1].readyAt));
+    Turns turns;
+    if (end < static_cast<double>(cycle_) + 64 || !makeTurns(turns))
+      return true;
+    auto last = static_cast<uint64_t>(std::ceil(std::min(end, 1e18))) - 1; // The last cycle before `end`.
+    for (unsigned place = 0; place < turns.count; ++place)
+      turns.plan(place, tasklets[turns.ids[place]], 0);
+    uint64_t before = stats.instructions;
+    bool isGood = true;
+    unsigned place = 0;
+    for (bool isEnd = false; !isEnd; turns.turn += !isEnd)
+      isEnd = !runTurn(turns, last, place, isGood);
+    leaveTurns(turns, place);
+    if (!isGood) {
+      cycle_ = turns.cycleOf(turns.turn, place);
+      ++stats.slots;
+    }
+    if (stats.instructions - before >= worthwhile) {
+      restBeforeTurns_ = 0;
+      restLength_ = 8;
+    }
+    return isGood;
+  }
+
+  // False when the turn could not be ended: `place` is the first one that has not had its slot.
+  bool runTurn(Turns &turns, uint64_t last, unsigned &place, bool &isGood) {
+    uint32_t &due = turns.due[turns.turn % Turns::Ahead];
+    unsigned numPlaces = turns.count; // Those whose slot comes before the end.
+    while (numPlaces > 0 && turns.cycleOf(turns.turn, numPlaces - 1) > last)
+      --numPlaces;
+    for (uint32_t mask = due & ((1u << numPlaces) - 1); mask; mask &= mask - 1) {
+      place = static_cast<unsigned>(std::countr_zero(mask));
+      uint32_t id = turns.ids[place];
+      Tasklet &tasklet = tasklets[id];
+      if (tasklet.pendingSlots > 0)
+        --tasklet.pendingSlots;
+      else if (!issueAlone(id, tasklet, isGood))
+        return false;
+      due &= ~(1u << place);
+      turns.plan(place, tasklet, turns.turn + 1);
+    }
+    place = numPlaces % turns.count;
+    return numPlaces == turns.count;
+  }
+
+  // Puts tasklets back into the ring; those before `place` have had their slot of this turn.
+  void leaveTurns(const Turns &turns, unsigned place) {
+    ringBegin_ = ringEnd_ = 0;
+    stats.slots += uint64_t{turns.turn} * turns.count + place;
+    for (unsigned i = 0; i < turns.count; ++i) {
+      unsigned at = (place + i) % turns.count, next = turns.turn + (at < place);
+      uint32_t id = turns.ids[at];
+      unsigned wait = 0;
+      while (!(turns.due[(next + wait) % Turns::Ahead] >> at & 1))
+        ++wait;
+      tasklets[id].pendingSlots += wait;
+      uint64_t ready = turns.readyAt[at];
+      if (next > 0) {
+        cycle_ = turns.cycleOf(next - 1, at); // In the end of the last one, which had the latest slot.
+        ready = cycle_ + dispatch_;
+      }
+      ring_[ringEnd_++] = {ready, id};
+    }
+  }
+
+  // Executes up to and with the next instruction that takes a slot; false before one that concerns others.
+  bool issueAlone(uint32_t id, Tasklet &tasklet, bool &isGood) {
+    for (;;) {
+      if (tasklet.pc >= numInstructions_)
+        return false;
+      const Instruction &in = instructions_[tasklet.pc];
+      if (isForEngine(in.op) || in.routineSlots)
+        return false;
+      Effect effect;
+      execute(id, tasklet, in, effect);
+      ++stats.instructions;
+      uint32_t slots = in.slots + effect.extraSlots;
+      stats.slotsOf[static_cast<unsigned>(in.kind)] += slots;
+      if (__builtin_expect(effect.kind != Effect::None, 0)) {
+        isGood = false;
+        return false;
+      }
+      if (slots > 0) {
+        tasklet.pendingSlots = slots - 1;
+        return true;
+      }
+    }
+  }
+
   // Executes up to and with the next instruction that takes a slot.
   bool issue(uint32_t id, Tasklet &tasklet) {
     for (;;) {
-      if (tasklet.pc >= code.size()) {
+      if (tasklet.pc >= numInstructions_) {
         fail(id, "jump out of the program", tasklet.pc * 4 + TextBase);
         return false;
       }
-      const Instruction &in = code[tasklet.pc];
+      const Instruction &in = instructions_[tasklet.pc];
       if (in.op == Op::DmaLoad || in.op == Op::DmaStore) {
         if (in.slots > 1 && !tasklet.isPrepared) {
           tasklet.isPrepared = true;
@@ -189,12 +327,14 @@ private:
     dpu.total.add(stats);
   }
 
+  const Instruction *instructions_ = code.data();
+  size_t numInstructions_ = code.size();
   DmaEngine dma_;
   uint64_t limit_, dispatch_;
   Checker *checker_;
   uint64_t cycle_ = 0, counterBase_ = 0;
   Entry ring_[32] = {}, late_[32] = {};
-  unsigned ringBegin_ = 0, ringEnd_ = 0, numLate_ = 0;
+  unsigned ringBegin_ = 0, ringEnd_ = 0, numLate_ = 0, restBeforeTurns_ = 0, restLength_ = 8;
   uint32_t lastSleeper_ = 0;
 };
 

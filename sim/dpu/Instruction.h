@@ -10,12 +10,14 @@ enum class Op : uint8_t {
   // clang-format off
   Li, Jal, Jalr, Beq, Bne, Blt, Bge, Bltu, Bgeu,
   Lb, Lh, Lw, Lbu, Lhu, Sb, Sh, Sw,
-  MramLb, MramLh, MramLw, MramLbu, MramLhu, MramSb, MramSh, MramSw, // In the order of those before.
   Addi, AddSp, Slti, Sltiu, Xori, Ori, Andi, Slli, Srli, Srai,
   Add, Sub, Sll, Slt, Sltu, Xor, Srl, Sra, Or, And,
   Mul, Mulh, Mulhsu, Mulhu, Div, Divu, Rem, Remu,
-  MulByte, Acquire, TryAcquire, Release, Stop, Resume, Halt, Fault,
-  CounterConfig, CounterGet, ClockHz, Print, DmaLoad, DmaStore, Nop, Illegal
+  Nop, MulByte,
+  // From here on only engines can execute them: they act on other tasklets, on time or on MRAM.
+  Acquire, TryAcquire, Release, Stop, Resume, Halt, Fault, CounterConfig, CounterGet, ClockHz, Print, DmaLoad, DmaStore,
+  MramLb, MramLh, MramLw, MramLbu, MramLhu, MramSb, MramSh, MramSw, // In the order of Lb to Sw.
+  Illegal
   // clang-format on
 };
 
@@ -45,18 +47,16 @@ inline bool isBranch(Op op) { return op >= Op::Beq && op <= Op::Bgeu; }
 inline bool isLoad(Op op) { return op >= Op::Lb && op <= Op::Lhu; }
 inline bool isStore(Op op) { return op >= Op::Sb && op <= Op::Sw; }
 inline bool isMramStore(Op op) { return op >= Op::MramSb && op <= Op::MramSw; }
-inline bool isMramAccess(Op op) { return op >= Op::MramLb && op <= Op::MramSw; }
 inline bool isRegisterRegister(Op op) { return op >= Op::Add && op <= Op::Remu; }
 inline bool isAlu(Op op) { return op >= Op::Addi && op <= Op::And; }
-/// Whether only an engine can execute it: it acts on other tasklets, on time or on MRAM.
-inline bool isForEngine(Op op) { return (op >= Op::Acquire && op != Op::Nop) || isMramAccess(op); }
+inline bool isForEngine(Op op) { return op >= Op::Acquire; }
 
 /// Whether `reg` is one of the first two source registers.
 inline bool reads(const Instruction &in, uint8_t reg) {
   if (reg == 0 || reg == DiscardRegister || in.op == Op::Li || in.op == Op::Jal)
     return false;
-  bool second =
-      isBranch(in.op) || isStore(in.op) || isMramStore(in.op) || isRegisterRegister(in.op) || in.op >= Op::MulByte;
+  bool second = isBranch(in.op) || isStore(in.op) || isRegisterRegister(in.op) ||
+                (in.op >= Op::MulByte && in.op < Op::MramLb) || isMramStore(in.op);
   return in.rs1 == reg || (second && in.rs2 == reg);
 }
 /// The register that is written; DiscardRegister when none is.

@@ -292,3 +292,16 @@ def test_the_engine_says_when_it_has_no_translator(tmp_path, environment):
     assert "error[NB0812]: the engine fast has no translator" in result.stderr
     assert "NEARBANK_UPMEM=exact" in result.stderr
     assert run(folder, environment, "exact", LD_LIBRARY_PATH=str(home / "lib")).returncode == 0
+
+
+@pytest.mark.parametrize("tasklets", [8, 16])
+@pytest.mark.parametrize("name", ["mutex", "barrier", "dma of 1024 bytes", "divide"])
+def test_whole_turns_of_exact_are_its_steps(name, tasklets, tmp_path, environment):
+    compile_host(tmp_path, environment, KERNEL_HOST)
+    assert compile_dpu(tmp_path, environment, KERNEL_HEAD + KERNELS[name], f"-DNR_TASKLETS={tasklets}").returncode == 0
+    seen = []
+    # The checker watches each instruction, so no turn is taken at once.
+    for changes in ({}, {"NEARBANK_UPMEM_CHECK": str(tmp_path / "check.json")}):
+        printed = run(tmp_path, environment, "exact", **changes).stdout
+        seen.append((printed, [{**launch, "startUs": 0} for launch in launches(tmp_path, "exact")]))
+    assert seen[0] == seen[1]

@@ -20,7 +20,7 @@ uint32_t addressOf(const Program &program, const char *name, uint32_t otherwise)
 
 bool isInRange(Op op, Op first, Op last) { return op >= first && op <= last; }
 
-/// Bytes of a load or store, counted from the first of its group: b, h, w, bu, hu, and b, h, w of stores.
+/// Bytes of a load or store, counted from the first of its group: loads with sign, without, and stores.
 uint32_t sizeOf(Op op, Op first) {
   constexpr uint32_t sizes[] = {1, 2, 4, 1, 2, 1, 2, 4};
   return sizes[static_cast<int>(op) - static_cast<int>(first)];

@@ -201,7 +201,7 @@ private:
     const Tile &tile = schedule_.tasks.back();
     Value first = loops[tile.dim], last = tileEnd(first, tile);
     if (schedule_.reductions.empty())
-      return emitLoop(tile.dim, first, last, loops, [&](SmallVector<Value> inner) { emitPoint(inner); });
+      return emitTile(schedule_.tasks, loops);
     emitLoop(tile.dim, first, last, loops, [&](SmallVector<Value> inner) {
       for (auto [output, value] : llvm::enumerate(body_->initialOutputs(builder_, loc_, inner)))
         if (value)
@@ -216,6 +216,18 @@ private:
       });
       return SmallVector<Value>();
     });
+  }
+
+  /// Visits the points of the tiles that `loops` holds the starts of.
+  void emitTile(ArrayRef<Tile> tiles, SmallVector<Value> loops) {
+    if (tiles.empty())
+      return emitPoint(loops);
+    const Tile &tile = tiles.front();
+    if (tile.length == 1 && tiles.size() > 1)
+      return emitTile(tiles.drop_front(), loops);
+    Value first = loops[tile.dim];
+    emitLoop(tile.dim, first, tileEnd(first, tile), loops,
+             [&](SmallVector<Value> inner) { emitTile(tiles.drop_front(), inner); });
   }
 
   void emitPoint(SmallVector<Value> loops) {

@@ -15,6 +15,9 @@ namespace nearbank::codegen {
 static constexpr int64_t registerTile = 4;
 /// Columns of a vector-matrix product that one task computes: a whole cache line of the matrix in every row.
 static constexpr int64_t lineColumns = 16;
+/// Tile of a transposition: lines of the operand that is read or written across them, and elements of each. Where rows
+/// are a power of two long, all of these lines share one set of the first-level cache, of 8 ways.
+static constexpr int64_t transposeLines = 8, transposeElements = 16;
 /// Shortest piece of an innermost loop worth a task of its own.
 static constexpr int64_t shortestChunk = 32;
 /// Longest piece of a column reduction: its accumulators stay in a 32 KB first-level cache.
@@ -134,6 +137,18 @@ static bool scheduleContraction(linalg::GenericOp op, ArrayRef<int64_t> ranges, 
   return true;
 }
 
+/// The loop along which an operand is contiguous that jumps from line to line along `inner`.
+static std::optional<unsigned> transposedLoop(linalg::GenericOp op, ArrayRef<int64_t> ranges, unsigned inner) {
+  if (op.getNumReductionLoops() > 0 || ranges[inner] < transposeLines)
+    return std::nullopt;
+  for (OpOperand &operand : op->getOpOperands())
+    if (strideAlong(op, operand, inner) >= lineColumns)
+      for (unsigned dim = 0; dim < op.getNumLoops(); ++dim)
+        if (dim != inner && ranges[dim] >= transposeElements && strideAlong(op, operand, dim) == 1)
+          return dim;
+  return std::nullopt;
+}
+
 NestSchedule scheduleNest(linalg::GenericOp op, const ScheduleTarget &target) {
   NestSchedule schedule;
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
@@ -149,13 +164,17 @@ NestSchedule scheduleNest(linalg::GenericOp op, const ScheduleTarget &target) {
     llvm::erase(schedule.reductions, inner);
     schedule.reductions.push_back(inner);
   }
+  std::optional<unsigned> transposed = op.getNumLoops() > 0 ? transposedLoop(op, ranges, inner) : std::nullopt;
   int64_t outer = 1;
   for (unsigned dim = 0; dim < op.getNumLoops(); ++dim)
-    if (isParallel(op, dim) && (hasInnerReduction || dim != inner)) {
+    if (isParallel(op, dim) && (hasInnerReduction || dim != inner) && dim != transposed) {
       schedule.tasks.push_back({dim, 1});
       outer *= ranges[dim];
     }
-  if (!hasInnerReduction && op.getNumLoops() > 0) {
+  if (transposed) {
+    schedule.tasks.push_back({*transposed, transposeElements});
+    schedule.tasks.push_back({inner, transposeLines});
+  } else if (!hasInnerReduction && op.getNumLoops() > 0) {
     // Rows that the reduction walks are read in long pieces: hardware prefetches beyond the end of each.
     bool isAccumulating = !schedule.reductions.empty();
     int64_t desired = isAccumulating && target.blocksContractions ? target.costs.cores : target.desiredTasks;

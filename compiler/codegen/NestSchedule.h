@@ -66,7 +66,8 @@ struct NestSchedule {
     Blocked,     ///< Contraction in blocks.
     Contraction, ///< Two parallel loops blocked in registers around the reduction loops.
     Reduction,   ///< One result per task point, reduced in registers.
-    Parallel     ///< A parallel loop innermost; reductions, if any, accumulate in memory outside of it.
+    Parallel     ///< A parallel loop innermost; reductions, if any, accumulate in memory outside of it. Without
+                 ///< reductions, the tile of a transposition has a second loop.
   };
   Form form = Form::Parallel;
   /// Parallel loops in task order, outermost first; each task covers one tile of each.

@@ -3,6 +3,7 @@
 #include "compiler/driver/CompiledProgram.h"
 #include "compiler/driver/Documents.h"
 #include "python/RaisedErrors.h"
+#include "runtime/Residency.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -159,8 +160,10 @@ private:
     plan.forbids = options.value("forbid", std::vector<std::string>());
     plan.simulation = simulationOf(options.value("simulate", "none"));
     plan.hostSimulation = simulationOf(options.value("simulateHost", "none"));
-    if (std::string host = options.value("host", ""); !host.empty())
+    if (std::string host = options.value("host", ""); !host.empty()) {
       plan.host = modelledHost(host);
+      plan.machine.coherence = coherenceBeside(plan.machine.coherence, *plan.host);
+    }
     if (!progress.is_none())
       // A pointer, because the function is copied without the interpreter lock.
       plan.progress = [progress = &progress](const std::string &stage, int64_t done, int64_t all) {

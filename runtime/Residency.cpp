@@ -54,6 +54,18 @@ double ByteSet::overlap(uint64_t begin, uint64_t end) const {
   return sum;
 }
 
+CoherenceConfig coherenceBeside(const CoherenceConfig &cost, const MachineConfig &host) {
+  CoherenceConfig beside = cost;
+  int64_t cores = host.core.count, lastLevels = std::max<int64_t>(1, cores / host.l3SharedBy);
+  beside.hostLastLevelBytes = host.l3.sizeBytes * lastLevels;
+  beside.parallelLines = cost.parallelLines * cores;
+  double bandwidthGBs = static_cast<double>(host.dram.vaults) * host.dram.vaultBandwidthGBs;
+  double lineNs = static_cast<double>(cost.lineBytes) / bandwidthGBs;
+  beside.flushLineNs = std::max(cost.flushLineNs, lineNs * static_cast<double>(beside.parallelLines));
+  beside.fetchLineNs = 0;
+  return beside;
+}
+
 double dirtyShare(uint64_t versionBytes, const CoherenceConfig &cost) {
   // What the last-level cache cannot hold has been written back on its own already.
   auto held = static_cast<double>(cost.hostLastLevelBytes), written = static_cast<double>(versionBytes);

@@ -59,6 +59,10 @@ private:
   Site site_ = Site::Host;
 };
 
+/// CX-4 (docs/model.md): costs of crossings beside a modelled host, whose caches and cores take the place of those that
+/// the PIM machine's file assumes. Its launches begin with empty caches, so that their times contain every fetch.
+CoherenceConfig coherenceBeside(const CoherenceConfig &cost, const MachineConfig &host);
+
 /// CX-2 (docs/model.md): share of a version of `versionBytes` that is still dirty in the host's caches after its write.
 double dirtyShare(uint64_t versionBytes, const CoherenceConfig &cost);
 

@@ -101,6 +101,24 @@ TEST(ResidencyTest, EachVersionCrossesOnceHoweverManyConsumers) {
                           "n4 fetch b3 6400 B 700 ns"));
 }
 
+TEST(ResidencyTest, ModelledHostFlushesWithAllCoresAndFetchesWithinItsOwnTimes) {
+  MachineConfig machine = machineOf(), modelled;
+  modelled.core.count = 4;
+  modelled.l3.sizeBytes = 1600; // Two of them hold half of a buffer.
+  modelled.l3SharedBy = 2;
+  modelled.dram.vaults = 1;
+  modelled.dram.vaultBandwidthGBs = 64; // A line per ns; 40 lines in flight bring one in 50 / 40 ns.
+  machine.coherence = coherenceBeside(machine.coherence, modelled);
+  Program program = programOf({{reads(0), writes(3)}});
+  EXPECT_THAT(crossingsOf(program, {pim}, machine),
+              ElementsAre("n0 launch b-1 0 B 1000 ns", "n0 flush b0 3200 B 62.5 ns", "n0 return b-1 0 B 2000 ns",
+                          "n0 fetch b3 6400 B 0 ns"));
+  // A slower bus bounds them: 4 ns a line.
+  modelled.dram.vaultBandwidthGBs = 16;
+  machine.coherence = coherenceBeside(machineOf().coherence, modelled);
+  EXPECT_EQ(crossingNs(6400, pim, machine.coherence), 400);
+}
+
 TEST(ResidencyTest, HostReaderFetchesWhatPimWrote) {
   EXPECT_THAT(crossingsOf(programOf({{reads(1), writes(2)}, {reads(2), writes(3)}}), {pim, host}),
               ElementsAre("n0 launch b-1 0 B 1000 ns", "n1 return b-1 0 B 2000 ns", "n1 fetch b2 6400 B 700 ns"));

@@ -3,6 +3,7 @@
 #include "sim/core/Interpreter.h"
 
 #include "sim/isa/FloatConvert.h"
+#include "sim/isa/HostFeatures.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -13,15 +14,7 @@ namespace {
 
 using Run = void (*)(Core *, const void *const **);
 
-Run chooseRun() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-    return withFma::run;
-#endif
-  return baseline::run;
-}
-
-const Run chosenRun = chooseRun();
+const Run chosenRun = runsFmaBuilds() ? withFma::run : baseline::run;
 
 } // namespace
 

@@ -6,13 +6,6 @@
 #include <bit>
 
 namespace nearbank::sim {
-void OutOfOrderCore::advancePorts(int64_t cycle) {
-  for (PortTimeline *ports :
-       {&intPorts_, &mulPorts_, &branchPorts_, &fpPorts_, &fpAddPorts_, &fpMulPorts_, &memoryPorts_, &loadPorts_,
-        &storePorts_, &vectorLoadPorts_, &vectorStorePorts_, &firstPath_, &secondPath_})
-    ports->advance(cycle);
-}
-
 bool OutOfOrderCore::fetch() {
   if (isTextWarm_)
     return true;
@@ -62,7 +55,7 @@ __attribute__((always_inline)) inline void OutOfOrderCore::dispatch(const OpPlan
   }
   if (cycle > dispatch_) {
     if (cycle >> 6 != dispatch_ >> 6)
-      advancePorts(cycle);
+      forEachPort([&](PortTimeline &port) { port.advance(cycle); });
     dispatch_ = cycle;
     dispatched_ = 0;
   }

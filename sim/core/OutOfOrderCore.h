@@ -60,7 +60,6 @@ private:
   bool nextBlock();
   bool fetch();
   bool step(const OpPlan &plan);
-  void advancePorts(int64_t cycle);
   void dispatch(const OpPlan &plan, size_t operation);
   int64_t startOf(const OpPlan &plan, int64_t cycle);
   int64_t takePort(PortTimeline &ports, int64_t cycle);
@@ -83,6 +82,13 @@ private:
   int64_t readSecond(uint64_t address, int64_t cycle, bool isData);
   void insertSecond(uint64_t address, int64_t cycle, int64_t readyAt);
   void evictFirst(const TimedCache::Line &victim, int64_t cycle);
+
+  template <typename Visit> void forEachPort(Visit visit) {
+    for (PortTimeline *port :
+         {&intPorts_, &mulPorts_, &branchPorts_, &fpPorts_, &fpAddPorts_, &fpMulPorts_, &memoryPorts_, &loadPorts_,
+          &storePorts_, &vectorLoadPorts_, &vectorStorePorts_, &firstPath_, &secondPath_})
+      visit(*port);
+  }
 
   int64_t toPs(int64_t cycle) const { return static_cast<int64_t>(static_cast<double>(cycle) * periodPs_); }
   /// First cycle that begins at or after `ps`.

@@ -40,10 +40,7 @@ void OutOfOrderCore::start(TracingCore &functional, PlanTable &plans, uint64_t t
   if (prefetcher_)
     prefetcher_->reset();
   predictor_.reset();
-  for (PortTimeline *ports :
-       {&intPorts_, &mulPorts_, &branchPorts_, &fpPorts_, &fpAddPorts_, &fpMulPorts_, &memoryPorts_, &loadPorts_,
-        &storePorts_, &vectorLoadPorts_, &vectorStorePorts_, &firstPath_, &secondPath_})
-    ports->reset();
+  forEachPort([](PortTimeline &port) { port.reset(); });
   textFits_ = textBytes + 2 * l1i_.lineBytes() <= l1i_.capacityBytes();
   isTextWarm_ = false;
   fetched_.clear();

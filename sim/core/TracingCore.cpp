@@ -3,6 +3,7 @@
 #include "sim/core/TracingCore.h"
 
 #include "sim/core/Interpreter.h"
+#include "sim/isa/HostFeatures.h"
 
 #include <algorithm>
 
@@ -11,15 +12,7 @@ namespace {
 
 using Run = void (*)(TracingCore *, const void *const **);
 
-Run chooseRun() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-    return tracingFma::run;
-#endif
-  return tracingBaseline::run;
-}
-
-const Run chosenRun = chooseRun();
+const Run chosenRun = runsFmaBuilds() ? tracingFma::run : tracingBaseline::run;
 
 } // namespace
 

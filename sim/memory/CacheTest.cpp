@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 
+#include <utility>
+
 namespace nearbank::sim {
 namespace {
 
@@ -65,6 +67,32 @@ TEST(CacheTest, LineSizeScalesMisses) {
     Cache cache(config(32768, 8, line), "test");
     EXPECT_EQ(missesOfSweeps(cache, 1 << 18, 8, 1), (1u << 18) / static_cast<uint64_t>(line));
   }
+}
+
+TEST(CacheTest, StridesMissOncePerLineThatTheyTouch) {
+  for (uint64_t stride : {4, 48, 64, 96, 256, 4096}) {
+    Cache cache(config(32768, 8), "test");
+    uint64_t lines = 0, last = ~uint64_t{0};
+    for (uint64_t a = 0; a < 1 << 20; a += stride)
+      lines += std::exchange(last, a / 64) != a / 64 ? 1 : 0;
+    EXPECT_EQ(missesOfSweeps(cache, 1 << 20, stride, 1), lines) << stride;
+  }
+}
+
+TEST(CacheTest, MatrixWalksMissAsCounted) {
+  // n x n elements of 4 B, rows of an odd number of lines, by rows and by columns.
+  auto walk = [](uint64_t n, bool byColumns) {
+    Cache cache(config(32768, 8), "test");
+    uint64_t count = 0, rowBytes = n * 4;
+    for (uint64_t i = 0; i < n; ++i)
+      for (uint64_t j = 0; j < n; ++j)
+        count += misses(cache, byColumns ? j * rowBytes + i * 4 : i * rowBytes + j * 4) ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(walk(272, false), 272u * 17);
+  EXPECT_EQ(walk(272, true), 272u * 17) << "a column's 272 lines stay for the next 15 columns";
+  EXPECT_EQ(walk(1040, false), 1040u * 65);
+  EXPECT_EQ(walk(1040, true), 1040u * 1040) << "a column's 1,040 lines are more than the cache's 512";
 }
 
 TEST(CacheTest, EvictsTheLeastRecent) {

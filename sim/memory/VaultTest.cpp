@@ -89,6 +89,20 @@ TEST_F(VaultTest, WriteDataWaitsForReadData) {
   expectFirstLegal(DramCommand::Write, 0, 120 + 13 + 4 - 9);
 }
 
+TEST_F(VaultTest, ReadDataWaitsForWriteData) {
+  vault.issue(DramCommand::Activate, 0, 5, 100);
+  EXPECT_EQ(vault.issue(DramCommand::Write, 0, 0, 120), (120 + 9 + 4) * 1000);
+  // The bus is free at 133, and a read's data comes nCL later than its command: nCCD is what is left.
+  expectFirstLegal(DramCommand::Read, 0, 120 + 4);
+  EXPECT_EQ(vault.issue(DramCommand::Read, 0, 0, 124), (124 + 13 + 4) * 1000);
+}
+
+TEST_F(VaultTest, ActivatesOfOneBankAreARowCycleApart) {
+  vault.issue(DramCommand::Activate, 0, 5, 100);
+  vault.issue(DramCommand::Precharge, 0, 0, vault.earliest(DramCommand::Precharge, 0));
+  expectFirstLegal(DramCommand::Activate, 0, 100 + 41 + 17); // tRC = tRAS + tRP
+}
+
 TEST_F(VaultTest, RefreshNeedsClosedRowsAndBlocksActivates) {
   vault.issue(DramCommand::Activate, 0, 5, 100);
   EXPECT_FALSE(vault.isLegal(DramCommand::Refresh, 0, 1000));

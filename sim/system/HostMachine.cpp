@@ -5,37 +5,16 @@
 #include "runtime/Error.h"
 #include "sim/core/Interpreter.h"
 #include "sim/core/OutOfOrderCore.h"
-#include "sim/system/ElfImage.h"
+#include "sim/system/KernelLaunch.h"
 #include "sim/system/TrapReport.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <list>
 
 namespace nearbank::sim {
 namespace {
-
-/// The machine's own guest ranges lie above every kernel and region.
-constexpr uint64_t tableBase = uint64_t{1} << 40, statusBase = tableBase + (uint64_t{1} << 36),
-                   stackBase = uint64_t{1} << 41;
-/// Return address of a kernel; nothing is mapped there.
-constexpr uint64_t haltPc = (uint64_t{1} << 62) - 4096;
-/// Each core's status words have a line of their own.
-constexpr uint64_t statusStride = 256;
-/// Behind the words that a kernel sets lies the one that limits its reductions.
-constexpr uint64_t tripLimitOffset = sizeof(KernelStatus);
-/// Kernels whose decoded text is kept: more than the distinct nests of one model.
-constexpr size_t maxLoadedKernels = 128;
-
-struct LoadedKernel {
-  std::vector<std::byte> elf; ///< Empty when the kernel has data and must be loaded anew.
-  ElfImage image;
-  std::unique_ptr<Translation> translation;
-  std::unique_ptr<PlanTable> plans;
-};
 
 MachineConfig checked(const MachineConfig &config) {
   const OutOfOrderConfig &w = config.outOfOrder;
@@ -60,7 +39,6 @@ MachineConfig checked(const MachineConfig &config) {
 struct HostMachine::Impl {
   Impl(const MachineConfig &machine, Start start);
   NmcLaunchStats launch(const NmcLaunch &launch);
-  LoadedKernel &load(std::span<const std::byte> elf);
   void warm(const NmcLaunch &launch, const std::vector<size_t> &coreIds);
   /// Runs all active cores to their ends, always the one whose next access comes first.
   void simulate(const GuestMemory &memory);
@@ -73,16 +51,15 @@ struct HostMachine::Impl {
   std::vector<std::unique_ptr<TracingCore>> functional; ///< By core.
   std::vector<std::unique_ptr<OutOfOrderCore>> cores;
   std::vector<size_t> activeIds;
-  std::list<LoadedKernel> kernels; ///< Recently launched, latest first.
+  KernelCache kernels;
+  KernelFrame frame;
   std::vector<std::vector<char>> stacks;
-  std::vector<char> statuses;
-  uint64_t line, stackBytes;
+  uint64_t line;
 };
 
 HostMachine::Impl::Impl(const MachineConfig &machine, Start startState)
-    : config(checked(machine)), start(startState), latency(config.core, config.l1d), memory(config) {
-  line = static_cast<uint64_t>(config.l1d.lineBytes);
-  stackBytes = (static_cast<uint64_t>(config.core.stackKiB) * 1024 + line - 1) / line * line;
+    : config(checked(machine)), start(startState), latency(config.core, config.l1d), memory(config), frame(config),
+      line(frame.lineBytes()) {
   auto numCores = static_cast<size_t>(config.core.count);
   // The functional cores' own caches time nothing.
   CacheConfig least{.sizeBytes = 64, .ways = 1, .lineBytes = 64, .hitCycles = 1};
@@ -97,33 +74,6 @@ HostMachine::Impl::Impl(const MachineConfig &machine, Start startState)
     functional.push_back(std::make_unique<TracingCore>(parameters));
   cores.resize(numCores);
   stacks.resize(numCores);
-  statuses.resize(numCores * statusStride);
-}
-
-LoadedKernel &HostMachine::Impl::load(std::span<const std::byte> elf) {
-  for (auto kernel = kernels.begin(); kernel != kernels.end(); ++kernel)
-    if (kernel->elf.size() == elf.size() && std::memcmp(kernel->elf.data(), elf.data(), elf.size()) == 0) {
-      kernels.splice(kernels.begin(), kernels, kernel);
-      return kernels.front();
-    }
-  LoadedKernel kernel;
-  kernel.image = loadElf(elf, line);
-  std::vector<TextSegment> text;
-  bool hasData = false;
-  for (const ElfSegment &segment : kernel.image.segments) {
-    if (segment.isExecutable)
-      text.push_back({segment.guestBase, std::span<const std::byte>(segment.bytes)});
-    hasData |= segment.isWritable;
-  }
-  kernel.translation = std::make_unique<Translation>(text, latency, tracingHandlers());
-  kernel.plans = std::make_unique<PlanTable>(config);
-  // Data must be fresh at each launch: such a kernel matches no later one.
-  if (!hasData)
-    kernel.elf.assign(elf.begin(), elf.end());
-  if (kernels.size() >= maxLoadedKernels)
-    kernels.pop_back();
-  kernels.push_front(std::move(kernel));
-  return kernels.front();
 }
 
 void HostMachine::Impl::warm(const NmcLaunch &launch, const std::vector<size_t> &coreIds) {
@@ -142,7 +92,7 @@ void HostMachine::Impl::warm(const NmcLaunch &launch, const std::vector<size_t> 
   for (size_t i = 0; i < coreIds.size(); ++i) {
     OutOfOrderCore &core = *cores[coreIds[i]];
     core.warmText();
-    core.warm(tableBase);
+    core.warm(frame.tableAddress());
     for (const GuestRegion &region : launch.regions) {
       uint64_t lines = (region.bytes + line - 1) / line, end = lines * (i + 1) / coreIds.size();
       for (uint64_t l = lines * i / coreIds.size(); l < end; ++l)
@@ -185,42 +135,25 @@ NmcLaunchStats HostMachine::Impl::launch(const NmcLaunch &launch) {
   if (launch.tasks <= 0)
     return {};
 
-  LoadedKernel &kernel = load(launch.elf);
+  LoadedKernel &kernel = kernels.load(launch.elf, line, 1, [&](const std::vector<TextSegment> &text) {
+    return std::make_unique<Translation>(text, latency, tracingHandlers());
+  });
+  if (!kernel.plans)
+    kernel.plans = std::make_unique<PlanTable>(config);
+  Translation &translation = *kernel.translations.front();
   GuestMemory guest;
-  for (ElfSegment &segment : kernel.image.segments)
-    guest.add(segment.guestBase, segment.bytes.data(), segment.bytes.size(), segment.isWritable,
-              "segment of the kernel");
-  for (const GuestRegion &region : launch.regions)
-    if (region.bytes != 0)
-      guest.add(region.guestBase, region.hostBase, region.bytes, region.isWritable, "operand buffer");
+  frame.layOut(guest, kernel.image, launch);
 
   auto numCores = static_cast<uint64_t>(config.core.count);
-  auto roundUp = [](uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; };
-  std::vector<uint64_t> table(roundUp(std::max<uint64_t>(1, launch.operandAddresses.size() * 8), line) / 8);
-  std::copy(launch.operandAddresses.begin(), launch.operandAddresses.end(), table.begin());
-  guest.add(tableBase, table.data(), table.size() * 8, false, "operand table");
-  std::fill(statuses.begin(), statuses.end(), 0);
-  guest.add(statusBase, statuses.data(), statuses.size(), true, "status words");
-  // An unmapped guard follows each stack; its odd size spreads the stacks over the channels.
-  uint64_t stackStride = stackBytes + 4096 + roundUp(static_cast<uint64_t>(config.dram.interleaveBytes), line);
-
-  struct Block {
-    int64_t begin, end;
-  };
-  std::vector<Block> blocks;
+  std::vector<TaskRange> blocks;
   for (uint64_t c = 0; c < numCores; ++c) {
-    auto split = [&](uint64_t i) {
-      return static_cast<int64_t>(static_cast<__int128>(i) * launch.tasks / static_cast<__int128>(numCores));
-    };
-    int64_t end = split(c + 1), begin = std::min(end, split(c) + launch.firstTaskOfCore);
-    if (launch.tasksOfCore > 0)
-      end = std::min(end, begin + launch.tasksOfCore);
-    if (begin == end)
+    TaskRange block = cutBlock(launch, blockOfCore(launch, c, numCores));
+    if (block.begin == block.end)
       continue;
-    stacks[c].assign(stackBytes, 0);
-    guest.add(stackBase + c * stackStride, stacks[c].data(), stackBytes, true, "stack");
+    stacks[c].assign(frame.stackBytes(), 0);
+    frame.addStack(guest, c, stacks[c].data());
     activeIds.push_back(c);
-    blocks.push_back({begin, end});
+    blocks.push_back(block);
   }
   if (activeIds.empty())
     return {};
@@ -234,21 +167,13 @@ NmcLaunchStats HostMachine::Impl::launch(const NmcLaunch &launch) {
   for (size_t i = 0; i < activeIds.size(); ++i) {
     size_t c = activeIds[i];
     TracingCore &core = *functional[c];
-    core.start(*kernel.translation, guest, kernel.image.entry, haltPc);
+    core.start(translation, guest, kernel.image.entry, KernelFrame::haltPc);
     if (core.state == CoreState::Trapped)
       throwTrap(core.lastTrap(), c, guest);
-    core.registers[1] = haltPc;
-    core.registers[2] = stackBase + c * stackStride + stackBytes;
-    // Thread-local data of the C library (errno) is a few bytes; it lies at the far end of the stack.
-    core.registers[4] = stackBase + c * stackStride;
-    core.registers[10] = tableBase;
-    core.registers[11] = static_cast<uint64_t>(blocks[i].begin);
-    core.registers[12] = static_cast<uint64_t>(blocks[i].end);
-    core.registers[13] = statusBase + c * statusStride;
-    std::memcpy(statuses.data() + c * statusStride + tripLimitOffset, &launch.tripLimit, sizeof launch.tripLimit);
+    frame.enter(core, c, blocks[i], launch);
     if (!cores[c])
       cores[c] = std::make_unique<OutOfOrderCore>(config, static_cast<int64_t>(c), memory);
-    cores[c]->start(core, *kernel.plans, kernel.translation->textBytes(), startCycle);
+    cores[c]->start(core, *kernel.plans, translation.textBytes(), startCycle);
     if (launch.linesBefore > 0)
       cores[c]->age(launch.linesBefore, dirtyShare);
   }
@@ -261,7 +186,7 @@ NmcLaunchStats HostMachine::Impl::launch(const NmcLaunch &launch) {
 NmcLaunchStats HostMachine::Impl::report(LoadedKernel &kernel) const {
   NmcLaunchStats stats;
   stats.coresUsed = static_cast<int64_t>(activeIds.size());
-  kernel.translation->collectCounts(stats);
+  kernel.translations.front()->collectCounts(stats);
   int64_t end = 0;
   for (size_t id : activeIds) {
     const OutOfOrderStats &s = cores[id]->stats();
@@ -287,14 +212,7 @@ NmcLaunchStats HostMachine::Impl::report(LoadedKernel &kernel) const {
   stats.rowHits = shared.rowHits, stats.rowMisses = shared.rowMisses, stats.rowConflicts = shared.rowConflicts;
   if (stats.timeNs > 0)
     stats.vaultBusyShare = shared.busBusyPs / 1000 / static_cast<double>(config.dram.vaults) / stats.timeNs;
-  for (size_t id : activeIds) {
-    KernelStatus status;
-    std::memcpy(&status, statuses.data() + id * statusStride, sizeof status);
-    if (status.code != 0) {
-      stats.status = status;
-      break;
-    }
-  }
+  stats.status = frame.firstStatus(activeIds);
   return stats;
 }
 

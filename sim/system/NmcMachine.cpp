@@ -4,7 +4,7 @@
 
 #include "runtime/Error.h"
 #include "sim/core/Interpreter.h"
-#include "sim/system/ElfImage.h"
+#include "sim/system/KernelLaunch.h"
 #include "sim/system/ThreadTeam.h"
 #include "sim/system/TrapReport.h"
 #include "sim/system/Weave.h"
@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <list>
 #include <new>
 #include <optional>
 #include <thread>
@@ -23,15 +22,6 @@
 namespace nearbank::sim {
 namespace {
 
-/// The machine's own guest ranges lie above every kernel and region.
-constexpr uint64_t tableBase = uint64_t{1} << 40, statusBase = tableBase + (uint64_t{1} << 36),
-                   stackBase = uint64_t{1} << 41;
-/// Return address of a kernel; nothing is mapped there.
-constexpr uint64_t haltPc = (uint64_t{1} << 62) - 4096;
-/// Each core's status words have a line of their own.
-constexpr uint64_t statusStride = 256;
-/// Behind the words that a kernel sets lies the one that limits its reductions.
-constexpr uint64_t tripLimitOffset = sizeof(KernelStatus);
 /// Events a core may run ahead.
 constexpr size_t chunkEvents = 512;
 
@@ -54,15 +44,6 @@ private:
   uint64_t bytes_;
 };
 
-/// Kernels whose decoded text is kept: more than the distinct nests of one model.
-constexpr size_t maxLoadedKernels = 128;
-
-struct LoadedKernel {
-  std::vector<std::byte> elf; ///< Empty when the kernel has data and must be loaded anew.
-  ElfImage image;
-  std::vector<std::unique_ptr<Translation>> translations; ///< One per thread; they refer to `image`.
-};
-
 } // namespace
 
 struct NmcMachine::Impl {
@@ -77,21 +58,18 @@ struct NmcMachine::Impl {
 
   MachineConfig config;
   LatencyTable latency;
-  /// Decoded text of `elf`, kept from an earlier launch where there was one.
-  LoadedKernel &load(std::span<const std::byte> elf);
-
   std::vector<std::unique_ptr<Core>> cores;
   std::vector<size_t> activeIds; ///< Core numbers of the current launch.
   std::vector<Core *> active;
   std::optional<Weave> weave;
   std::unique_ptr<ThreadTeam> team;
-  std::list<LoadedKernel> kernels;                ///< Recently launched, latest first.
-  std::unique_ptr<ZeroedMemory> stacks, statuses; ///< Of all cores; zero at each launch.
-  uint64_t stackBytes;
+  KernelCache kernels;
+  KernelFrame frame;
+  std::unique_ptr<ZeroedMemory> stacks; ///< Of all cores; zero at each launch.
 };
 
 NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads)
-    : config(machine), latency(machine.core, machine.l1d) {
+    : config(machine), latency(machine.core, machine.l1d), frame(machine) {
   if (config.core.count <= 0 || !(config.core.clockGHz > 0) || config.core.stackKiB <= 0)
     throw UserError({.code = "NB0112",
                      .title = "machine has no usable cores",
@@ -114,10 +92,7 @@ NmcMachine::Impl::Impl(const MachineConfig &machine, int simulatingThreads)
   size_t threads = simulatingThreads > 0 ? static_cast<size_t>(simulatingThreads)
                                          : std::max(1u, std::thread::hardware_concurrency());
   team = std::make_unique<ThreadTeam>(std::min(threads, cores.size()));
-  uint64_t line = static_cast<uint64_t>(config.l1d.lineBytes);
-  stackBytes = (static_cast<uint64_t>(config.core.stackKiB) * 1024 + line - 1) / line * line;
-  stacks = std::make_unique<ZeroedMemory>(cores.size() * stackBytes);
-  statuses = std::make_unique<ZeroedMemory>(cores.size() * statusStride);
+  stacks = std::make_unique<ZeroedMemory>(cores.size() * frame.stackBytes());
 }
 
 void NmcMachine::Impl::runAhead(Weave *weave) {
@@ -153,34 +128,8 @@ void NmcMachine::Impl::clearStacks() {
       for (char *line : lines)
         std::memset(line, 0, static_cast<size_t>(config.l1d.lineBytes));
     else
-      std::memset(stacks->get() + activeIds[i] * stackBytes, 0, stackBytes);
+      std::memset(stacks->get() + activeIds[i] * frame.stackBytes(), 0, frame.stackBytes());
   }
-}
-
-LoadedKernel &NmcMachine::Impl::load(std::span<const std::byte> elf) {
-  for (auto kernel = kernels.begin(); kernel != kernels.end(); ++kernel)
-    if (kernel->elf.size() == elf.size() && std::memcmp(kernel->elf.data(), elf.data(), elf.size()) == 0) {
-      kernels.splice(kernels.begin(), kernels, kernel);
-      return kernels.front();
-    }
-  LoadedKernel kernel;
-  kernel.image = loadElf(elf, static_cast<uint64_t>(config.l1d.lineBytes));
-  std::vector<TextSegment> text;
-  bool hasData = false;
-  for (const ElfSegment &segment : kernel.image.segments) {
-    if (segment.isExecutable)
-      text.push_back({segment.guestBase, std::span<const std::byte>(segment.bytes)});
-    hasData |= segment.isWritable;
-  }
-  for (size_t i = 0; i < team->size(); ++i)
-    kernel.translations.push_back(std::make_unique<Translation>(text, latency, interpreterHandlers()));
-  // Data must be fresh at each launch: such a kernel matches no later one.
-  if (!hasData)
-    kernel.elf.assign(elf.begin(), elf.end());
-  if (kernels.size() >= maxLoadedKernels)
-    kernels.pop_back();
-  kernels.push_front(std::move(kernel));
-  return kernels.front();
 }
 
 NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
@@ -188,67 +137,39 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
   if (launch.tasks <= 0)
     return stats;
 
-  LoadedKernel &kernel = load(launch.elf);
+  LoadedKernel &kernel =
+      kernels.load(launch.elf, frame.lineBytes(), team->size(), [&](const std::vector<TextSegment> &text) {
+        return std::make_unique<Translation>(text, latency, interpreterHandlers());
+      });
   GuestMemory memory;
-  for (ElfSegment &segment : kernel.image.segments)
-    memory.add(segment.guestBase, segment.bytes.data(), segment.bytes.size(), segment.isWritable,
-               "segment of the kernel");
-  for (const GuestRegion &region : launch.regions)
-    if (region.bytes != 0)
-      memory.add(region.guestBase, region.hostBase, region.bytes, region.isWritable, "operand buffer");
+  frame.layOut(memory, kernel.image, launch);
+  clearStacks();
 
   auto numCores = static_cast<uint64_t>(cores.size());
-  uint64_t line = static_cast<uint64_t>(config.l1d.lineBytes);
-  auto roundUp = [](uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; };
-  std::vector<uint64_t> table(roundUp(std::max<uint64_t>(1, launch.operandAddresses.size() * 8), line) / 8);
-  std::copy(launch.operandAddresses.begin(), launch.operandAddresses.end(), table.begin());
-  memory.add(tableBase, table.data(), table.size() * 8, false, "operand table");
-  std::memset(statuses->get(), 0, numCores * statusStride);
-  clearStacks();
-  memory.add(statusBase, statuses->get(), numCores * statusStride, true, "status words");
-  // An unmapped guard follows each stack; its odd size spreads the stacks over the vaults.
-  uint64_t stackStride = stackBytes + 4096 + roundUp(static_cast<uint64_t>(config.dram.interleaveBytes), line);
-
   active.clear(), activeIds.clear();
   std::vector<int64_t> blockTasks; // of the active cores
   auto waitOf = [&](uint64_t core) { return launch.spreadCycles * (core + 1) / numCores; };
   for (uint64_t c = 0; c < numCores; c += static_cast<uint64_t>(std::max<int64_t>(1, launch.coreStride))) {
-    auto split = [&](uint64_t i) {
-      return static_cast<int64_t>(static_cast<__int128>(i) * launch.tasks / static_cast<__int128>(numCores));
-    };
-    int64_t begin = split(c), end = split(c + 1);
-    begin = std::min(end, begin + launch.firstTaskOfCore);
-    int64_t blockEnd = end, blockBegin = begin;
-    if (launch.tasksOfCore > 0)
-      end = std::min(end, begin + launch.tasksOfCore);
+    TaskRange block = blockOfCore(launch, c, numCores), first = cutBlock(launch, block);
     std::vector<Core::Call> calls;
     for (const TaskRange &range : launch.calls) {
       uint64_t wait = calls.size() == launch.spreadCall ? waitOf(c) : 0;
-      calls.push_back({static_cast<uint64_t>(std::min(blockEnd, blockBegin + range.begin)),
-                       static_cast<uint64_t>(std::min(blockEnd, blockBegin + range.end)), wait});
+      calls.push_back({static_cast<uint64_t>(std::min(block.end, block.begin + range.begin)),
+                       static_cast<uint64_t>(std::min(block.end, block.begin + range.end)), wait});
     }
     if (!calls.empty()) {
-      begin = static_cast<int64_t>(calls.front().begin), end = static_cast<int64_t>(calls.front().end);
+      first = {static_cast<int64_t>(calls.front().begin), static_cast<int64_t>(calls.front().end)};
       calls.erase(calls.begin());
     }
-    if (begin == end)
+    if (first.begin == first.end)
       continue;
-    std::memcpy(statuses->get() + c * statusStride + tripLimitOffset, &launch.tripLimit, sizeof launch.tripLimit);
-    memory.add(stackBase + c * stackStride, stacks->get() + c * stackBytes, stackBytes, true, "stack",
-               /*isScratch=*/true);
+    frame.addStack(memory, c, stacks->get() + c * frame.stackBytes(), /*isScratch=*/true);
     Core &core = *cores[c];
-    core.start(*kernel.translations[active.size() % team->size()], memory, kernel.image.entry, haltPc);
-    core.registers[1] = haltPc;
-    core.registers[2] = stackBase + c * stackStride + stackBytes;
-    // Thread-local data of the C library (errno) is a few bytes; it lies at the far end of the stack.
-    core.registers[4] = stackBase + c * stackStride;
-    core.registers[10] = tableBase;
-    core.registers[11] = static_cast<uint64_t>(begin);
-    core.registers[12] = static_cast<uint64_t>(end);
-    core.registers[13] = statusBase + c * statusStride;
+    core.start(*kernel.translations[active.size() % team->size()], memory, kernel.image.entry, KernelFrame::haltPc);
+    frame.enter(core, c, first, launch);
     core.callAgain(std::move(calls));
     core.markProgress(launch.pointCycles, launch.ownCyclesLimit);
-    blockTasks.push_back(blockEnd - blockBegin);
+    blockTasks.push_back(block.end - block.begin);
     active.push_back(&core);
     activeIds.push_back(c);
   }
@@ -281,12 +202,7 @@ NmcLaunchStats NmcMachine::Impl::launch(const NmcLaunch &launch) {
     if (!launch.calls.empty() || launch.pointCycles > 0)
       stats.progress.push_back({blockTasks[i], waitOf(activeIds[i]), weave->marks(i)});
   }
-  for (size_t i = active.size(); i-- > 0;) {
-    KernelStatus status;
-    std::memcpy(&status, statuses->get() + activeIds[i] * statusStride, sizeof status);
-    if (status.code != 0)
-      stats.status = status;
-  }
+  stats.status = frame.firstStatus(activeIds);
   return stats;
 }
 

@@ -12,7 +12,7 @@ or modelled (crossings); only min-cut's decisions come from predicted ones. Each
     torch_pim_table.py --host pimprof-host --machine pimprof-pim-32,pimprof-pim-64,pimprof-pim-128
 
 Documents are kept under --out and taken again when they are there; --again makes them anew. Beside the text, the folder
-gets table.md, table.html and table.csv.
+gets table.md, table.html, table.csv and cells.csv, which has times, DRAM and link bytes and energy of every cell.
 """
 
 import argparse
@@ -84,6 +84,16 @@ class Cell:
         """Time of the placement."""
         return sum(self.value(name) for name in ("modelledHostTimeOfHostNests", "pimTime", "crossingTime"))
 
+    @property
+    def dram_bytes(self) -> float:
+        """Bytes between memory and both sides' caches."""
+        return (self.value("dramBytes") or 0) + (self.value("modelledHostDramBytesOfHostNests") or 0)
+
+    @property
+    def pim_nests(self) -> int:
+        """Number of timed nests on PIM."""
+        return sum(nest["where"] == "pim" for nest in self.nests if not nest["hoisted"])
+
 
 def plan(row: Row, options: argparse.Namespace, extra: list[str]) -> dict | None:
     """Return the run document of a row; plans it unless it is there. None when planning fails."""
@@ -149,11 +159,22 @@ def table(cells: list[Cell], machines: list[str]) -> tuple[list[str], list[list[
             same, total = agreement(two_stage, oracle)
             line += [f"{found['min-cut'].placed_ns / oracle.placed_ns - 1:.1%}", f"{same}/{total}"]
             line += [f"{two_stage.placed_ns / oracle.placed_ns - 1:.1%}"]
-            dram = (two_stage.value("dramBytes") or 0) + (two_stage.value("modelledHostDramBytesOfHostNests") or 0)
-            line += [amount(dram, BYTES), amount(two_stage.value("linkBytes"), BYTES)]
+            line += [amount(two_stage.dram_bytes, BYTES), amount(two_stage.value("linkBytes"), BYTES)]
             line += [amount(two_stage.value(name), ENERGY) for name in ("modelledHostEnergy", "energy")]
             lines.append(line)
     return header, lines
+
+
+def every_cell(cells: list[Cell]) -> tuple[list[str], list[list[object]]]:
+    """Header and lines of cells.csv: one line for each row, machine and policy, in ns, bytes and pJ."""
+    times = ("modelledHostTime", "modelledHostTimeOfHostNests", "pimTime", "crossingTime")
+    energies = ("modelledHostEnergy", "energy")
+    header = ["group", "row", "machine", "policy", "speedup", "pimNests", *times, "dramBytes", "linkBytes", *energies]
+    return header, [
+        [c.row.group, c.row.name, c.machine, c.policy, c.speedup, c.pim_nests, *map(c.value, times)]
+        + [c.dram_bytes, c.value("linkBytes"), *map(c.value, energies)]
+        for c in cells
+    ]
 
 
 def headlines(cells: list[Cell]) -> list[str]:
@@ -235,6 +256,9 @@ def main() -> None:
     )
     (options.out / "table.html").write_text(page(title, notes, header, lines))
     with (options.out / "table.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([header, *lines])
+    header, lines = every_cell(cells)
+    with (options.out / "cells.csv").open("w", newline="") as file:
         csv.writer(file).writerows([header, *lines])
 
 

@@ -13,6 +13,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
@@ -188,6 +189,7 @@ std::string trafficJson(const Trainer &trainer) {
     round.push_back(transferJson(transfer.cargo, transfer.isToDpu, transfer.bytesPerDpu, 1));
   const WireSizes &sizes = trainer.sizes();
   return Json{{"moved", ledger},
+              {"simulatedTraffic", trainer.simulatedTraffic()},
               {"roundPerDpu", round},
               {"closedFormBytes", closedFormBytes(trainer.settings(), sizes)},
               {"closedFormLinkBytes", closedFormLinkBytes(trainer.settings(), sizes)},
@@ -215,6 +217,8 @@ std::string timesJson(const std::string &settingsText, const dpu::DpuConfig &mac
                   {"mramWram", time.movement}, {"fromDpu", time.fromDpu}, {"aggregation", time.aggregation},
                   {"link", time.link}};
   return Json{{"round", seconds},
+              {"dmaBytes", time.dmaBytes},
+              {"ownTransfers", ownTransferSeconds(settings, machine, sizes)},
               {"load", loadSeconds(settings, machine, shape, sizes)},
               {"mramBytes", mramBytes(settings, shape, sizes)},
               {"hasLinks", hasLinks(settings, machine)},
@@ -270,27 +274,29 @@ NB_MODULE(_sgd, module) {
           },
           nb::arg("settings"), nb::arg("rows"), nb::arg("rank") = 0, nb::arg("num_ranks") = 1,
           nb::arg("simulation") = nb::none())
-      .def("run_rounds",
-           [](Trainer &trainer, int64_t count) {
-             nb::gil_scoped_release release;
-             uint64_t cycles = 0;
-             for (int64_t i = 0; i < count; ++i) {
-               trainer.runRound();
-               cycles += trainer.roundCycles();
-             }
-             return cycles;
-           })
+      .def(
+          "run_rounds",
+          [](Trainer &trainer, int64_t count) {
+            for (int64_t i = 0; i < count; ++i)
+              trainer.runRound();
+          },
+          nb::call_guard<nb::gil_scoped_release>())
       .def("sample_round",
            [](const Trainer &trainer, const DpuSimulation &simulation, int64_t maxEntries) {
              nb::gil_scoped_release release;
              SampledRound sample = trainer.sampleRound(simulation, maxEntries);
              return Json{{"cycles", sample.cycles},
                          {"cyclesWithoutDma", sample.cyclesWithoutDma},
+                         {"dmaBytes", sample.dmaBytes},
                          {"simulatedSteps", sample.simulatedSteps},
                          {"steps", sample.steps}}
                  .dump();
            })
-      .def_prop_ro("round_cycles", &Trainer::roundCycles)
+      .def_prop_ro("simulated_round",
+                   [](const Trainer &trainer) {
+                     SimulatedRound round = trainer.simulatedRound();
+                     return std::tuple(round.slowestCycles, round.allCycles, round.dmaBytes);
+                   })
       .def("compute_round", &Trainer::computeRound, nb::call_guard<nb::gil_scoped_release>())
       .def("partial_sums",
            [](const Trainer &trainer) {
@@ -306,18 +312,22 @@ NB_MODULE(_sgd, module) {
       .def("model", [](const Trainer &trainer) { return toNumpy(trainer.model()); })
       .def("set_model", [](Trainer &trainer, Array<double> model) { trainer.setModel(spanOf(model)); })
       .def("save",
-           [](const Trainer &trainer) {
-             std::string state = trainer.save();
-             return nb::bytes(state.data(), state.size());
+           [](const Trainer &trainer, const nb::callable &write) {
+             trainer.save([&](std::string_view piece) { write(nb::bytes(piece.data(), piece.size())); });
            })
       .def("restore",
-           [](Trainer &trainer, nb::bytes state) {
-             trainer.restore(std::string(static_cast<const char *>(state.data()), state.size()));
+           [](Trainer &trainer, const nb::callable &read) {
+             trainer.restore([&](std::span<char> into) {
+               auto piece = nb::cast<nb::bytes>(read(into.size()));
+               size_t size = std::min(piece.size(), into.size());
+               std::memcpy(into.data(), piece.data(), size);
+               return size;
+             });
            })
       .def("dispersion",
            [](const Trainer &trainer) {
              Dispersion dispersion = trainer.dispersion();
-             return std::pair(dispersion.rootMeanSquare, dispersion.largest);
+             return std::pair(dispersion.localSquares, dispersion.meanSquare);
            })
       .def("traffic", &trafficJson)
       .def_prop_ro("rounds_per_epoch", &Trainer::roundsPerEpoch)

@@ -168,14 +168,18 @@ template <class A> void RoundEngine<A>::computeGossip(int64_t dpu, Worker &worke
   measure(dpu, weightsOf(dpu));
 }
 
-template <class A> void RoundEngine<A>::measure(int64_t dpu, const Weight *weights) {
-  const std::vector<Weight> &before = models_.front().weights;
+/// ||a - b||^2.
+template <class Weight> static double squaredDistance(const Weight *a, const std::vector<Weight> &b) {
   double squares = 0;
-  for (int64_t j = 0; j < features_; ++j) {
-    double difference = double(weights[j]) - double(before[j]);
+  for (size_t j = 0; j < b.size(); ++j) {
+    double difference = double(a[j]) - double(b[j]);
     squares += difference * difference;
   }
-  squares_[dpu - firstDpu_] = squares;
+  return squares;
+}
+
+template <class A> void RoundEngine<A>::measure(int64_t dpu, const Weight *weights) {
+  squares_[dpu - firstDpu_] = squaredDistance(weights, models_.front().weights);
 }
 
 template <class A> void RoundEngine<A>::computeGroup(int64_t group, Worker &worker) {
@@ -251,6 +255,7 @@ template <class A> void RoundEngine<A>::finishModels(const Sum *sum) {
     next.weights[j] = static_cast<Weight>(server_.mean(all));
   }
   next.bias = server_.mean(sum[features_], !(settings_.isPimOpt && rows_->isSparse()));
+  meanSquare_ = squaredDistance(next.weights.data(), isDifference() ? decayed_.weights : models_.front().weights);
   models_.push_front(std::move(next));
   if (models_.size() > size_t(settings_.staleness) + 1)
     models_.pop_back();
@@ -270,8 +275,11 @@ template <class A> void RoundEngine<A>::finishGradients(const Sum *sum) {
 template <class A> void RoundEngine<A>::finishAdmm(const Sum *sum) {
   const Sum *dualSum = sum + features_ + 1;
   Model<A> &mean = models_.front();
+  meanSquare_ = 0;
   for (int64_t j = 0; j < features_; ++j) {
     Sum meanW = server_.mean(sum[j]);
+    double movement = double(meanW) - double(mean.weights[j]);
+    meanSquare_ += movement * movement;
     mean.weights[j] = static_cast<Weight>(meanW);
     consensus_[j] = static_cast<Weight>(server_.consensus(meanW, server_.mean(dualSum[j]), false));
   }
@@ -300,7 +308,9 @@ template <class A> void RoundEngine<A>::finishGossip() {
   local_.swap(gossipNext_);
   localBias_.swap(gossipNextBias_);
   Model<A> &mean = models_.front();
-  mean.weights = meanOfLocals(mean.bias);
+  std::vector<Weight> weights = meanOfLocals(mean.bias);
+  meanSquare_ = squaredDistance(weights.data(), mean.weights);
+  mean.weights = std::move(weights);
 }
 
 template <class A> std::vector<typename A::Weight> RoundEngine<A>::meanOfLocals(Bias &bias) const {

@@ -26,10 +26,11 @@ public:
   void finishRound(std::span<const std::byte> allSums) override;
   std::vector<double> model() const override;
   void setModel(std::span<const double> model) override;
-  std::string save() const override;
-  void restore(const std::string &state) override;
+  void save(const std::function<void(std::string_view)> &write) const override;
+  void restore(const std::function<size_t(std::span<char>)> &read) override;
   Dispersion dispersion() const override;
-  uint64_t roundCycles() const override;
+  SimulatedRound simulatedRound() const override;
+  int64_t simulatedTraffic() const override;
   SampledRound sampleRound(const DpuSimulation &simulation, int64_t maxEntries) const override;
 
 private:
@@ -64,8 +65,8 @@ private:
   int64_t stepInEpoch() const;
   int64_t stepsOfRound() const;
   std::vector<Weight> meanOfLocals(Bias &bias) const;
-  /// Cycles of the first `steps` of the next round.
-  uint64_t sampleSteps(const DpuSimulation &simulation, int64_t steps) const;
+  /// The first `steps` of the next round.
+  dpu::LaunchStats sampleSteps(const DpuSimulation &simulation, int64_t steps) const;
 
   Consensus<A> server_;
   std::deque<Model<A>> models_; ///< Newest first.
@@ -83,6 +84,7 @@ private:
   std::shared_ptr<const DpuSimulation> simulation_;
   std::vector<std::unique_ptr<SimulatedDpu>> simulated_; ///< In place of the workers' solvers.
   std::vector<double> squares_; ///< ||w_i - w||^2 of each DPU; w is the model before the round.
+  double meanSquare_ = 0;       ///< ||m - w||^2; m is the mean of all w_i.
 };
 
 template <class A>

@@ -15,7 +15,7 @@ template <class A> bool isSame(const Model<A> &left, const Model<A> &right) {
 
 } // namespace
 
-template <class A> uint64_t RoundEngine<A>::sampleSteps(const DpuSimulation &simulation, int64_t steps) const {
+template <class A> dpu::LaunchStats RoundEngine<A>::sampleSteps(const DpuSimulation &simulation, int64_t steps) const {
   int64_t dpu = firstDpu_;
   for (int64_t other = firstDpu_; other < lastDpu_; ++other)
     if (dpuBegin(other + 1) - dpuBegin(other) > dpuBegin(dpu + 1) - dpuBegin(dpu))
@@ -47,7 +47,7 @@ template <class A> uint64_t RoundEngine<A>::sampleSteps(const DpuSimulation &sim
     twin.addGradientTo(twinSum.data());
     twinSum[features_] += twin.biasGradient();
     if (sum == twinSum)
-      return simulated.stats().cycles;
+      return simulated.stats();
   } else {
     const Weight *pulled = pull.empty() ? nullptr : pull.data();
     simulated.template runSteps<A>(0, steps, ofDpu.weights.data(), ofDpu.bias, pulled);
@@ -59,7 +59,7 @@ template <class A> uint64_t RoundEngine<A>::sampleSteps(const DpuSimulation &sim
       twin.step(ofTwin.weights.data(), ofTwin.bias, pulled);
     }
     if (isSame(ofDpu, ofTwin))
-      return simulated.stats().cycles;
+      return simulated.stats();
   }
   throw InternalError({"NB0711", "a DPU and its twin computed different bits", simulation.program().path,
                        "the same model from the training kernel and from the twin", "another one",
@@ -70,24 +70,26 @@ template <class A> SampledRound RoundEngine<A>::sampleRound(const DpuSimulation 
   int64_t steps = settings_.algorithm == Algorithm::GaSgd ? 1 : stepsOfRound();
   int64_t entriesPerStep = settings_.batch * std::max<int64_t>(1, rows_->maxRowEntries()) + features_;
   int64_t most = std::min(steps, std::max<int64_t>(2, maxEntries / entriesPerStep));
-  auto cycles = [&](const DpuSimulation &of) {
-    double all = double(sampleSteps(of, most));
-    if (most == steps)
-      return all;
-    // Steps that were not simulated cost what those between the half and the whole of the sample do.
-    double half = double(sampleSteps(of, most / 2));
-    return all + (all - half) / double(most - most / 2) * double(steps - most);
+  // Steps that were not simulated cost what those between the half and the whole of the sample do.
+  auto extended = [&](double all, double half) {
+    return most == steps ? all : all + (all - half) / double(most - most / 2) * double(steps - most);
   };
+  auto bytesOf = [](const dpu::LaunchStats &stats) { return double(stats.dmaReadBytes + stats.dmaWriteBytes); };
+  auto halfOf = [&](const DpuSimulation &of) { return most == steps ? dpu::LaunchStats() : sampleSteps(of, most / 2); };
   SampledRound sample;
-  sample.cycles = cycles(simulation);
-  sample.cyclesWithoutDma = std::min(sample.cycles, cycles(simulation.withoutDma()));
+  dpu::LaunchStats all = sampleSteps(simulation, most), half = halfOf(simulation);
+  sample.cycles = extended(double(all.cycles), double(half.cycles));
+  sample.dmaBytes = extended(bytesOf(all), bytesOf(half));
+  const DpuSimulation &free = simulation.withoutDma();
+  sample.cyclesWithoutDma =
+      std::min(sample.cycles, extended(double(sampleSteps(free, most).cycles), double(halfOf(free).cycles)));
   sample.simulatedSteps = most;
   sample.steps = steps;
   return sample;
 }
 
-template uint64_t RoundEngine<Q31>::sampleSteps(const DpuSimulation &, int64_t) const;
-template uint64_t RoundEngine<F32>::sampleSteps(const DpuSimulation &, int64_t) const;
+template dpu::LaunchStats RoundEngine<Q31>::sampleSteps(const DpuSimulation &, int64_t) const;
+template dpu::LaunchStats RoundEngine<F32>::sampleSteps(const DpuSimulation &, int64_t) const;
 template SampledRound RoundEngine<Q31>::sampleRound(const DpuSimulation &, int64_t) const;
 template SampledRound RoundEngine<F32>::sampleRound(const DpuSimulation &, int64_t) const;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 
 namespace nearbank::sgd {
@@ -19,20 +20,38 @@ template <class A> double unitOf(const Settings &settings) {
 
 class StateWriter {
 public:
+  explicit StateWriter(const std::function<void(std::string_view)> &write) : write_(write) {}
+
   template <class T> void number(T value) { bytes(&value, sizeof value); }
   template <class T> void list(const std::vector<T> &values) {
     number<int64_t>(values.size());
     bytes(values.data(), values.size() * sizeof(T));
   }
-  std::string text;
+  void end() {
+    write_(waiting_);
+    waiting_.clear();
+  }
 
 private:
-  void bytes(const void *from, size_t size) { text.append(static_cast<const char *>(from), size); }
+  /// Small things wait until there is a whole piece.
+  void bytes(const void *from, size_t size) {
+    std::string_view rest(static_cast<const char *>(from), size);
+    while (!rest.empty()) {
+      std::string_view part = rest.substr(0, Trainer::kStatePiece - waiting_.size());
+      waiting_.append(part);
+      rest.remove_prefix(part.size());
+      if (waiting_.size() == Trainer::kStatePiece)
+        end();
+    }
+  }
+
+  const std::function<void(std::string_view)> &write_;
+  std::string waiting_;
 };
 
 class StateReader {
 public:
-  explicit StateReader(const std::string &text) : text_(text) {}
+  explicit StateReader(const std::function<size_t(std::span<char>)> &read) : read_(read) {}
 
   template <class T> T number() {
     T value;
@@ -46,7 +65,8 @@ public:
     bytes(into.data(), into.size() * sizeof(T));
   }
   void end() const {
-    if (at_ != text_.size())
+    char more;
+    if (read_({&more, 1}) != 0)
       fail();
   }
   [[noreturn]] static void fail() {
@@ -57,13 +77,15 @@ public:
 
 private:
   void bytes(void *into, size_t size) {
-    if (size > text_.size() - at_)
-      fail();
-    std::memcpy(into, text_.data() + at_, size);
-    at_ += size;
+    std::span<char> rest(static_cast<char *>(into), size);
+    while (!rest.empty()) {
+      size_t count = read_(rest.first(std::min(rest.size(), Trainer::kStatePiece)));
+      if (count == 0)
+        fail();
+      rest = rest.subspan(count);
+    }
   }
-  const std::string &text_;
-  size_t at_ = 0;
+  const std::function<size_t(std::span<char>)> &read_;
 };
 
 } // namespace
@@ -100,8 +122,8 @@ template <class A> void RoundEngine<A>::setModel(std::span<const double> model) 
   consensusBias_ = newest.bias;
 }
 
-template <class A> std::string RoundEngine<A>::save() const {
-  StateWriter writer;
+template <class A> void RoundEngine<A>::save(const std::function<void(std::string_view)> &write) const {
+  StateWriter writer(write);
   writer.number<int64_t>(sizeof(Weight));
   writer.number<int64_t>(features_);
   writer.number(numRounds_);
@@ -117,11 +139,11 @@ template <class A> std::string RoundEngine<A>::save() const {
   writer.list(dualBias_);
   writer.number(consensusBias_);
   writer.list(ledger_.counts());
-  return writer.text;
+  writer.end();
 }
 
-template <class A> void RoundEngine<A>::restore(const std::string &state) {
-  StateReader reader(state);
+template <class A> void RoundEngine<A>::restore(const std::function<size_t(std::span<char>)> &read) {
+  StateReader reader(read);
   if (reader.number<int64_t>() != sizeof(Weight) || reader.number<int64_t>() != features_)
     StateReader::fail();
   numRounds_ = reader.number<int64_t>();
@@ -149,19 +171,25 @@ template <class A> void RoundEngine<A>::restore(const std::string &state) {
 
 template <class A> Dispersion RoundEngine<A>::dispersion() const {
   double unit = unitOf<A>(settings_);
-  double sum = 0, largest = 0;
-  for (double squares : squares_) {
-    sum += squares;
-    largest = std::max(largest, squares);
-  }
-  return {std::sqrt(sum / double(std::max<size_t>(1, squares_.size()))) * unit, std::sqrt(largest) * unit};
+  return {std::accumulate(squares_.begin(), squares_.end(), 0.0) * unit * unit, meanSquare_ * unit * unit};
 }
 
-template <class A> uint64_t RoundEngine<A>::roundCycles() const {
-  uint64_t most = 0;
+template <class A> SimulatedRound RoundEngine<A>::simulatedRound() const {
+  SimulatedRound round;
+  for (const auto &one : simulated_) {
+    const dpu::LaunchStats &stats = one->stats();
+    round.slowestCycles = std::max(round.slowestCycles, stats.cycles);
+    round.allCycles += stats.cycles;
+    round.dmaBytes += stats.dmaReadBytes + stats.dmaWriteBytes;
+  }
+  return round;
+}
+
+template <class A> int64_t RoundEngine<A>::simulatedTraffic() const {
+  int64_t bytes = 0;
   for (const auto &one : simulated_)
-    most = std::max(most, one->stats().cycles);
-  return most;
+    bytes += one->movedBytes();
+  return bytes;
 }
 
 template class RoundEngine<Q31>;

@@ -26,12 +26,14 @@ struct Costs {
 
 /// Work of one DPU in one round: instructions of all tasklets, those of one tasklet while others wait, DMA cycles.
 struct DpuWork {
-  double parallel = 0, serial = 0, dmaCycles = 0;
+  double parallel = 0, serial = 0, dmaCycles = 0, dmaBytes = 0;
 
   void read(const dpu::DpuConfig &machine, double bytes, double block) {
+    dmaBytes += bytes;
     dmaCycles += std::ceil(bytes / block) * machine.dmaReadCycles + bytes * machine.dmaCyclesPerByte;
   }
   void write(const dpu::DpuConfig &machine, double bytes, double block) {
+    dmaBytes += bytes;
     dmaCycles += std::ceil(bytes / block) * machine.dmaWriteCycles + bytes * machine.dmaCyclesPerByte;
   }
 };
@@ -183,12 +185,23 @@ RoundTime roundTime(const Settings &settings, const dpu::DpuConfig &machine, con
   double compute = samples * (sample.parallel * cyclesPerInstruction + sample.serial * double(machine.dispatchCycles)) +
                    double(steps) * step.parallel * cyclesPerInstruction;
   double dma = samples * sample.dmaCycles + double(steps) * step.dmaCycles;
+  time.dmaBytes = samples * sample.dmaBytes + double(steps) * step.dmaBytes;
   // With one tasklet nothing overlaps; with eleven or more, computing hides DMA up to its own length.
   double hidden = std::min(dma, compute) * std::min(1.0, (rate - 1) / 10.0);
   double cycleSeconds = 1e-6 / machine.clockMHz;
   time.compute = compute * cycleSeconds;
   time.movement = (dma - hidden) * cycleSeconds;
   return time;
+}
+
+double ownTransferSeconds(const Settings &settings, const dpu::DpuConfig &machine, const WireSizes &sizes) {
+  int64_t dpus = std::min(settings.numDpus, static_cast<int64_t>(machine.dpusPerRank()));
+  double seconds = 0;
+  for (const Transfer &transfer : transfersOfRound(settings, sizes))
+    if (transfer.cargo != Cargo::Link)
+      seconds +=
+          transferSeconds(machine, transfer.isToDpu, transfer.bytesPerDpu, std::min(transfer.numDpus, dpus), dpus);
+  return seconds;
 }
 
 int64_t mramBytes(const Settings &settings, const WorkShape &shape, const WireSizes &sizes) {

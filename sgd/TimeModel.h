@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time of a round on a DPU machine (TM-1 to TM-6 in docs/model.md). Modelled, save where a caller gives simulated DPU
+// Time of a round on a DPU machine (TM-1 to TM-8 in docs/model.md). Modelled, save where a caller gives simulated DPU
 // times.
 #pragma once
 
@@ -25,6 +25,7 @@ struct WorkShape {
 /// Seconds of one round by kind.
 struct RoundTime {
   double toDpu = 0, launch = 0, compute = 0, movement = 0, fromDpu = 0, aggregation = 0, link = 0;
+  double dmaBytes = 0; ///< Between MRAM and WRAM of the DPU that has most rows; no time.
   double total() const { return toDpu + launch + compute + movement + fromDpu + aggregation + link; }
 };
 
@@ -37,6 +38,9 @@ bool hasLinks(const Settings &settings, const dpu::DpuConfig &machine);
 /// A round of a job. MRAM-WRAM movement is what DMA needs beyond what computing tasklets hide.
 RoundTime roundTime(const Settings &settings, const dpu::DpuConfig &machine, const WorkShape &shape,
                     const WireSizes &sizes);
+
+/// TM-8: transfers of one rank's DPUs in a round, which asynchrony cannot hide: their MRAM is the host's meanwhile.
+double ownTransferSeconds(const Settings &settings, const dpu::DpuConfig &machine, const WireSizes &sizes);
 
 /// One-time seconds before the first round: rows, labels and tables to the DPUs.
 double loadSeconds(const Settings &settings, const dpu::DpuConfig &machine, const WorkShape &shape,

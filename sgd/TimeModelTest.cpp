@@ -58,6 +58,22 @@ TEST(TimeModelTest, Tm3ElevenTaskletsFillThePipeline) {
   EXPECT_NEAR(twenty.time().compute / eleven.time().compute, 1.0, 0.02);
 }
 
+TEST(TimeModelTest, Tm4CountsTheBytesOfAStep) {
+  // Each of 8 samples reads row, model and gradient and writes the gradient, 16 KB each; a step zeroes the gradient,
+  // reads both and writes the model.
+  EXPECT_EQ(yfcc(Algorithm::MaSgd, Loss::Logistic, 256).time().dmaBytes, (8 + 1) * 65536);
+}
+
+TEST(TimeModelTest, Tm8OwnTransfersAreThoseOfOneRank) {
+  Job one = yfcc(Algorithm::MaSgd, Loss::Logistic, 64), many = yfcc(Algorithm::MaSgd, Loss::Logistic, 2048);
+  auto own = [](const Job &job) {
+    return ownTransferSeconds(job.settings, machine(), WireSizes(job.settings, 4096, false, 4096, false));
+  };
+  EXPECT_DOUBLE_EQ(own(one), one.time().toDpu + one.time().fromDpu);
+  EXPECT_EQ(own(many), own(one));
+  EXPECT_LT(own(many), many.time().toDpu + many.time().fromDpu);
+}
+
 TEST(TimeModelTest, Tm2MoreDpusCostMoreAggregation) {
   EXPECT_GT(yfcc(Algorithm::MaSgd, Loss::Logistic, 2048).time().aggregation,
             7 * yfcc(Algorithm::MaSgd, Loss::Logistic, 256).time().aggregation);

@@ -8,9 +8,10 @@
 #include "sgd/Traffic.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 namespace nearbank::sgd {
@@ -20,16 +21,25 @@ inline int64_t shareBegin(int64_t total, int64_t parts, int64_t index) {
   return static_cast<int64_t>(static_cast<__int128>(total) * index / parts);
 }
 
-/// How far the DPUs' models moved from the common one in a round.
+/// How far the DPUs' models w_i went in a round, from the model w that it began with. Their mean m gives
+/// sum ||w_i - m||^2 = localSquares - K meanSquare.
 struct Dispersion {
-  double rootMeanSquare = 0; ///< sqrt of the mean over DPUs of ||w_i - w||^2.
-  double largest = 0;
+  double localSquares = 0; ///< Sum of ||w_i - w||^2 over this rank's DPUs.
+  double meanSquare = 0;   ///< ||m - w||^2 of the mean over all DPUs.
 };
 
-/// Cycles of one DPU's work in a round.
+/// Work of simulated DPUs in a round.
+struct SimulatedRound {
+  uint64_t slowestCycles = 0;
+  uint64_t allCycles = 0; ///< Summed over DPUs.
+  uint64_t dmaBytes = 0;  ///< Between MRAM and WRAM, summed over DPUs.
+};
+
+/// One DPU's work in a round.
 struct SampledRound {
   double cycles = 0;
   double cyclesWithoutDma = 0; ///< The same with MRAM-WRAM transfers that take no time.
+  double dmaBytes = 0;         ///< Between MRAM and WRAM.
   int64_t simulatedSteps = 0;  ///< Steps that were simulated; the others are extrapolated.
   int64_t steps = 0;           ///< Of the round.
 };
@@ -61,14 +71,18 @@ public:
   virtual std::vector<double> model() const = 0;
   /// Continues from a model, as model() gives it. Only before the first round.
   virtual void setModel(std::span<const double> model) = 0;
-  /// State between rounds as bytes, and back.
-  virtual std::string save() const = 0;
+  /// State between rounds, in pieces of at most kStatePiece bytes: that of ADMM may fill most of the host's memory.
+  virtual void save(const std::function<void(std::string_view)> &write) const = 0;
+  /// Goes on from a state; `read` fills what it is given as far as it can and says how much that was.
   /// @throws UserError NB0706 when the state is of another job.
-  virtual void restore(const std::string &state) = 0;
-  /// Of the last round and this rank's DPUs; zero for GA-SGD, whose DPUs hold no models of their own.
+  virtual void restore(const std::function<size_t(std::span<char>)> &read) = 0;
+  static constexpr size_t kStatePiece = size_t(16) << 20;
+  /// Of the last round; zero for GA-SGD, whose DPUs hold no models of their own.
   virtual Dispersion dispersion() const = 0;
-  /// Cycles of the last round, those of the slowest of this rank's DPUs; 0 with the twin.
-  virtual uint64_t roundCycles() const = 0;
+  /// Of the last round and this rank's DPUs; zero with the twin.
+  virtual SimulatedRound simulatedRound() const = 0;
+  /// Bytes that this rank's simulated DPUs took from and gave to the host in all rounds; 0 with the twin.
+  virtual int64_t simulatedTraffic() const = 0;
   /// Simulates what this rank's fullest DPU will do in the next round, at most `maxEntries` features of its rows and
   /// model or two steps, and compares it with the twin.
   /// @throws UserError NB0709 when the kernel cannot take the job, InternalError NB0711 when bits differ.

@@ -113,12 +113,22 @@ TEST_P(TrainerTest, StateGoesOnWhereItWasSaved) {
   for (int64_t i = 0; i < first->roundsPerEpoch(); ++i)
     first->runRound();
   std::unique_ptr<Trainer> second = Trainer::make(settings, rowsOf(GetParam(), settings));
-  second->restore(first->save());
+  std::string state;
+  first->save([&](std::string_view piece) { state += piece; });
+  auto restoreFrom = [&second](std::string_view text) {
+    second->restore([&text](std::span<char> into) {
+      size_t size = text.copy(into.data(), into.size());
+      text.remove_prefix(size);
+      return size;
+    });
+  };
+  restoreFrom(state);
   for (int64_t i = 0; i < 2 * second->roundsPerEpoch(); ++i)
     second->runRound();
   EXPECT_EQ(second->model(), straight);
   EXPECT_EQ(second->numRounds(), 3 * second->roundsPerEpoch());
-  EXPECT_THROW(second->restore("short"), UserError);
+  EXPECT_THROW(restoreFrom("short"), UserError);
+  EXPECT_THROW(restoreFrom(state + "x"), UserError);
 }
 
 TEST_P(TrainerTest, LossFalls) {
@@ -183,6 +193,43 @@ std::vector<Case> localCases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LocalCase, ::testing::ValuesIn(localCases()), ::testing::PrintToStringParamName());
+
+TEST(DispersionTest, IsTheDistanceFromTheMean) {
+  // The models of two DPUs are those of two jobs on one DPU each.
+  for (bool isSparse : {false, true}) {
+    Case c{Algorithm::MaSgd, Loss::Logistic, Arithmetic::Q31, isSparse, false};
+    Settings one = settingsOf(c, 1), two = settingsOf(c, 2);
+    one.batch = two.batch = 64;
+    SparseSample sparse(false, 120, 24, 5);
+    DenseSample dense(false, 120, 20);
+    auto part = [&](const Settings &settings, int64_t begin, int64_t end) -> std::shared_ptr<RowSource> {
+      if (!isSparse)
+        return std::make_shared<InMemoryRows>(settings, dense.values.data() + begin * 20,
+                                              std::span(dense.labels).subspan(begin, end - begin), 20,
+                                              std::span<const int64_t>());
+      std::vector<int64_t> offsets;
+      for (int64_t row = begin; row <= end; ++row)
+        offsets.push_back(sparse.offsets[row] - sparse.offsets[begin]);
+      return std::make_shared<InMemoryRows>(settings, offsets, sparse.indices.data() + sparse.offsets[begin], nullptr,
+                                            std::span(sparse.labels).subspan(begin, end - begin), 24,
+                                            std::span<const int64_t>());
+    };
+    std::unique_ptr<Trainer> together = Trainer::make(two, part(two, 0, 120));
+    std::unique_ptr<Trainer> first = Trainer::make(one, part(one, 0, 60)),
+                             second = Trainer::make(one, part(one, 60, 120));
+    together->runRound();
+    first->runRound();
+    second->runRound();
+    std::vector<double> a = first->model(), b = second->model();
+    double squares = 0;
+    for (size_t j = 0; j + 1 < a.size(); ++j)
+      squares += (a[j] - b[j]) * (a[j] - b[j]);
+    Dispersion dispersion = together->dispersion();
+    // Each is half of their distance from the mean.
+    EXPECT_NEAR(dispersion.localSquares / 2 - dispersion.meanSquare, squares / 4, 1e-6 * squares);
+    EXPECT_GT(squares, 1e-6);
+  }
+}
 
 TEST(SynchronisationTest, RingEqualsTheParameterServerInFixedPoint) {
   for (const Case &c : allCases()) {

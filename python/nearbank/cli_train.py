@@ -55,7 +55,7 @@ class TrainRequest:
     assignments: tuple[str, ...] = ()
     checkpoint_every: int = 1
     resume: bool = False
-    mpi: bool = False
+    mpi: bool | None = None
     out: Path | None = None
     output_format: str = "text"
 

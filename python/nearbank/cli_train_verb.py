@@ -155,8 +155,9 @@ def _train(
     ] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")] = False,
     mpi: Annotated[
-        bool, typer.Option("--mpi", help="Share the DPUs among the ranks of this MPI job: mpirun -n 4 nearbank train …")
-    ] = False,
+        bool | None,
+        typer.Option("--mpi/--no-mpi", help="Share the DPUs among the ranks of an MPI job; by default under mpirun."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(readable=False, metavar="DIR", help="Folder of the report; default nearbank-out/train-…"),

@@ -84,6 +84,41 @@ def prepare_folder(folder: Path) -> Path:
     return folder
 
 
+def write_files(folder: Path, contents: Mapping[str, bytes | str], is_durable: bool = False) -> None:
+    """Write files beside those that are there, then put all in their places: a full disk leaves none cut off.
+
+    Parameters
+    ----------
+    folder : Path
+        An existing folder.
+    contents : mapping from str to bytes or str
+        What each file is to hold, by its name.
+    is_durable : bool, default False
+        Wait until the contents are on the disk, so that a crash cannot lose old and new ones.
+
+    Raises
+    ------
+    DeviceError
+        NB0601 or NB0602; files that were there are as they were.
+    """
+    written: list[tuple[Path, Path]] = []
+    try:
+        for name, content in contents.items():
+            beside = folder / f".{name}.{os.getpid()}"
+            written.append((beside, folder / name))
+            with open(beside, "wb") as stream:
+                stream.write(content.encode() if isinstance(content, str) else content)
+                stream.flush()
+                if is_durable:
+                    os.fsync(stream.fileno())
+        for beside, file in written:
+            os.replace(beside, file)
+    except OSError as cause:
+        for beside, _ in written:
+            beside.unlink(missing_ok=True)
+        raise unwritable(folder, cause) from cause
+
+
 def _config(document: Mapping[str, Any]) -> dict[str, Any]:
     runs = []
     for run in document.get("runs", []):
@@ -182,7 +217,7 @@ def save_files(report: Any, folder: Path) -> Path:
     # Indented, the document of a large sweep takes seconds to write and is read by nobody.
     indent = None if sum(len(run["nests"]) for run in report.runs) > INDENTED_NESTS else 2
     trace = json.dumps(finite(trace_events(document)), separators=(",", ":")).encode()
-    texts = {
+    files: dict[str, bytes | str] = {
         "run.json": report.to_json(indent) + "\n",
         "config.resolved.yaml": yaml.safe_dump(_config(document), sort_keys=False, allow_unicode=True, width=110),
         "remarks.opt.yaml": _remark_yaml(document),
@@ -190,12 +225,8 @@ def save_files(report: Any, folder: Path) -> Path:
         "nests.csv": report.to_csv(),
         "runs.csv": report.to_runs_csv(),
         "report.html": report.to_html(),
-    }
-    try:
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
         # A fixed time stamp keeps the bytes the same for the same run.
-        (folder / "trace.json.gz").write_bytes(gzip.compress(trace, mtime=0))
-    except OSError as cause:
-        raise unwritable(folder, cause) from cause
+        "trace.json.gz": gzip.compress(trace, mtime=0),
+    }
+    write_files(folder, files)
     return folder

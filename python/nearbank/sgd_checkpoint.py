@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
+import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from nearbank.errors import NearbankError, make_error
 from nearbank.report_files import unwritable
 from nearbank.sgd_data import DataSet
 from nearbank.sgd_options import JobOptions
+from nearbank.sgd_ranks import Ranks
 from nearbank.sgd_training import TrainedJob, run_epochs, start_job
 
 
@@ -47,42 +48,42 @@ def fingerprint(options: JobOptions, data: DataSet, seed: int, shuffle: bool) ->
     return digest.hexdigest()
 
 
-def write(file: Path, job: TrainedJob, mark: str, states: list[bytes]) -> None:
-    """Write a checkpoint beside the last one, then put it in its place.
+def write(file: Path, job: TrainedJob, mark: str, world: Ranks) -> None:
+    """Write a checkpoint beside the last one, then put it in its place; all ranks call this.
 
     Parameters
     ----------
     file : Path
-        The checkpoint.
+        The checkpoint: a zip archive of a description and the state of each rank.
     job : TrainedJob
         Its history and learning rate are kept.
     mark : str
         What `fingerprint` gave.
-    states : list of bytes
-        State of each rank.
+    world : Ranks
+        The ranks of this run; rank 0 writes.
 
     Raises
     ------
     DeviceError
         NB0601 or NB0602; the last checkpoint is still there.
     """
-    buffer = io.BytesIO()
-    about = json.dumps(
-        {
-            "mark": mark,
-            "rate": job.rate,
-            "triedRates": job.tried_rates,
-            "history": job.history,
-            "samples": job.samples,
-            "ranks": len(states),
-        }
-    )
-    arrays = {f"state{rank}": np.frombuffer(state, np.uint8) for rank, state in enumerate(states)}
-    np.savez(buffer, about=np.array(about), **arrays)
+    if world.rank != 0:
+        world.send_pieces(job.trainer.save)
+        return
+    about = {"mark": mark, "rate": job.rate, "triedRates": job.tried_rates, "ranks": world.size}
+    about |= {"history": job.history, "samples": job.samples}
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with open(beside, "wb") as stream:
-            stream.write(buffer.getbuffer())
+            with zipfile.ZipFile(stream, "w") as archive:
+                archive.writestr("about.json", json.dumps(about))
+                for rank in range(world.size):
+                    # Pieces: the state of ADMM may fill most of this host's memory.
+                    with archive.open(f"state{rank}", "w", force_zip64=True) as member:
+                        if rank == 0:
+                            job.trainer.save(member.write)
+                        else:
+                            world.receive_pieces(rank, member.write)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(beside, file)
@@ -104,7 +105,7 @@ def _other_job(file: Path, actual: str) -> NearbankError:
 
 
 def read(file: Path, mark: str, num_ranks: int) -> dict[str, Any]:
-    """Read a checkpoint.
+    """Read what a checkpoint says of its job.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ def read(file: Path, mark: str, num_ranks: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``rate``, ``triedRates``, ``history``, ``samples`` and ``states``.
+        ``rate``, ``triedRates``, ``history`` and ``samples``.
 
     Raises
     ------
@@ -126,16 +127,39 @@ def read(file: Path, mark: str, num_ranks: int) -> dict[str, Any]:
         NB0706.
     """
     try:
-        with np.load(file, allow_pickle=False) as stored:
-            about = json.loads(str(stored["about"]))
-            states = [stored[f"state{rank}"].tobytes() for rank in range(about["ranks"])]
-    except (OSError, ValueError, KeyError) as cause:
+        with zipfile.ZipFile(file) as archive:
+            about = json.loads(archive.read("about.json"))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as cause:
         raise _other_job(file, f"no checkpoint: {cause}") from cause
     if about["mark"] != mark:
         raise _other_job(file, "other data or options")
     if about["ranks"] != num_ranks:
         raise _other_job(file, f"{about['ranks']} ranks, not {num_ranks}")
-    return {**about, "states": states}
+    return about
+
+
+def restore(file: Path, job: TrainedJob, rank: int) -> None:
+    """Put a job where it was when a checkpoint was written.
+
+    Parameters
+    ----------
+    file : Path
+        A checkpoint that `read` has accepted.
+    job : TrainedJob
+        The same job, without rounds.
+    rank : int
+        Rank of this process.
+
+    Raises
+    ------
+    UserError
+        NB0706.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive, archive.open(f"state{rank}") as member:
+            job.trainer.restore(member.read)
+    except (OSError, KeyError, zipfile.BadZipFile) as cause:
+        raise _other_job(file, f"a damaged checkpoint: {cause}") from cause
 
 
 def run(
@@ -145,7 +169,7 @@ def run(
     test: DataSet | None,
     assignments: tuple,
     file: Path,
-    world: Any,
+    world: Ranks,
     progress: Callable,
 ) -> TrainedJob:
     """Run a job of the command line, from its checkpoint when asked.
@@ -186,19 +210,18 @@ def run(
         progress=progress,
     )
     if stored:
-        job.trainer.restore(stored["states"][world.rank])
+        restore(file, job, world.rank)
         job.history = stored["history"]
         job.tried_rates = stored["triedRates"]
         job.samples = stored["samples"]
 
     def keep(done: TrainedJob) -> None:
         if request.checkpoint_every and len(done.history) % request.checkpoint_every == 0:
-            states = world.gather(done.trainer.save())
-            if world.rank == 0:
-                write(file, done, mark, states)
+            write(file, done, mark, world)
 
-    train_rows = data.rows(job.settings)
-    test_rows = None if test is None else test.rows(job.settings)
+    # One rank's figures are enough.
+    train_rows = data.rows(job.settings) if world.rank == 0 else None
+    test_rows = None if test is None or world.rank != 0 else test.rows(job.settings)
     run_epochs(
         job,
         request.epochs,

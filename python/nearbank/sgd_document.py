@@ -3,24 +3,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nearbank import __version__
-from nearbank.report_files import prepare_folder, unwritable
+from nearbank.report_files import prepare_folder, write_files
 from nearbank.sgd_data import DataSet
 from nearbank.sgd_scaling import Scaling
-from nearbank.sgd_training import TIME_KINDS, TrainedJob
+from nearbank.sgd_times import TIME_KINDS
+from nearbank.sgd_training import TrainedJob
 
 SCHEMA = "nearbank-train-1"
 #: What each kind of time is called where people read it.
 TIME_LABELS = {
     "toDpu": "host to DPU",
-    "launch": "launch and wait",
+    "launch": "launch",
     "dpuCompute": "DPU compute",
     "mramWram": "MRAM-WRAM movement",
+    "waiting": "waiting for the slowest",
     "fromDpu": "DPU to host",
     "aggregation": "aggregation on the host",
     "link": "inter-DPU link",
@@ -68,16 +71,14 @@ def run_entry(engine: str, job: TrainedJob, data: DataSet, test: DataSet | None,
             summary[name] = _figure(last[name])
     summary["simulatedTime"] = _q(total, "s", kind)
     summary["loadTime"] = _q(job.times["load"], "s", "modelled")
-    summary["timeByKind"] = {
-        name: _q(value, "s", kind if name in ("dpuCompute", "mramWram") else "modelled")
-        for name, value in seconds.items()
-    }
+    summary["timeByKind"] = {name: _q(value, "s", _kind_of_time(name, job)) for name, value in seconds.items()}
     synchronisation = total - seconds["dpuCompute"] - seconds["mramWram"]
     summary["communicationShare"] = _q(synchronisation / total if total else 0.0, "share", kind)
     summary["rounds"] = _q(job.trainer.num_rounds, "rounds", "counted")
     summary["roundsPerEpoch"] = _q(job.trainer.rounds_per_epoch, "rounds", "counted")
     moved = sum(entry["bytes"] for entry in traffic["moved"])
     summary["bytesMoved"] = _q(moved, "B", "counted")
+    summary["mramWramBytes"] = _q(sum(entry["mramWramBytes"] for entry in job.history), "B", kind)
     summary["learningRate"] = _q(job.rate, "1", "counted")
     raw = scaling.model_to_raw(job.model)
     # What the arithmetic does is executed: accuracy and loss are those of the simulated machine.
@@ -115,6 +116,11 @@ def run_entry(engine: str, job: TrainedJob, data: DataSet, test: DataSet | None,
         "weights": {"intercept": float(raw[-1]), "numNonZero": int((raw[:-1] != 0).sum()), "file": "model.npz"},
         "_coefficients": raw,
     }
+
+
+def _kind_of_time(name: str, job: TrainedJob) -> str:
+    is_simulated = name in ("dpuCompute", "mramWram") or (name == "waiting" and job.options.engine != "twin")
+    return "simulated" if job.samples and is_simulated else "modelled"
 
 
 def _times_from(job: TrainedJob) -> str:
@@ -269,6 +275,8 @@ def text(doc: Mapping[str, Any]) -> str:
         lines.append(f"  {'load (once, not counted)':<26}{spoken_seconds(load['value']):>10}           {load['kind']}")
         moved = summary["bytesMoved"]["value"]
         lines.append(f"  {'bytes moved':<26}{moved / 1e6:>7.3g} MB           counted")
+        dma = summary["mramWramBytes"]
+        lines.append(f"  {'bytes between MRAM-WRAM':<26}{dma['value'] / 1e6:>7.3g} MB           {dma['kind']}")
         lines.append(f"  {'learning rate':<26}{summary['learningRate']['value']:>10.4g}")
         lines.append("")
     return "\n".join(lines).rstrip()
@@ -294,11 +302,9 @@ def write_folder(folder: Path, doc: DocumentWithModels) -> None:
     from nearbank.sgd_page import page_html
 
     prepare_folder(folder)
-    try:
-        (folder / "run.json").write_text(json.dumps(doc, indent=2) + "\n", encoding="utf-8")
-        (folder / "report.html").write_text(page_html(doc), encoding="utf-8")
-        for run, model in zip(doc["runs"], doc.models, strict=True):
-            name = f"model-{run['dpus']}.npz" if len(doc["runs"]) > 1 else "model.npz"
-            np.savez(folder / name, coefficients=model[:-1], intercept=model[-1])
-    except OSError as cause:
-        raise unwritable(folder, cause) from cause
+    files: dict[str, bytes | str] = {"run.json": json.dumps(doc, indent=2) + "\n", "report.html": page_html(doc)}
+    for run, model in zip(doc["runs"], doc.models, strict=True):
+        stored = io.BytesIO()
+        np.savez(stored, coefficients=model[:-1], intercept=model[-1])
+        files[f"model-{run['dpus']}.npz" if len(doc["runs"]) > 1 else "model.npz"] = stored.getvalue()
+    write_files(folder, files)

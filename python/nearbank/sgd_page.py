@@ -94,7 +94,7 @@ def _lines(run: Mapping[str, Any], names: Sequence[tuple[str, str, str]]) -> lis
 def _bars(run: Mapping[str, Any]) -> list[dict[str, Any]]:
     total = run["summary"]["simulatedTime"]["value"] or 1.0
     longest = max(quantity["value"] for quantity in run["summary"]["timeByKind"].values()) or 1.0
-    side = {"dpuCompute": "pim", "mramWram": "pim", "aggregation": "host"}
+    side = {"dpuCompute": "pim", "mramWram": "pim", "waiting": "pim", "aggregation": "host"}
     return [
         {
             "label": TIME_LABELS[name],

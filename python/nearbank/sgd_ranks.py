@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from nearbank.errors import mpi_unavailable
+
+#: Where launchers put the number of processes: Open MPI; MPICH and its kin.
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
 @dataclass(frozen=True)
@@ -24,19 +28,25 @@ class Ranks:
         """Join the partial sums of all ranks, in rank order; every rank gets them."""
         return b"".join(self.communicator.allgather(partial))
 
-    def gather(self, state: bytes) -> list[bytes] | None:
-        """Collect the states of all ranks on rank 0."""
-        return [state] if self.size == 1 else self.communicator.gather(state, root=0)
+    def send_pieces(self, produce: Callable[[Callable[[bytes], Any]], None]) -> None:
+        """Send rank 0 what `produce` hands to its argument piece by piece."""
+        produce(lambda piece: self.communicator.send(piece, dest=0))
+        self.communicator.send(None, dest=0)
+
+    def receive_pieces(self, rank: int, consume: Callable[[bytes], Any]) -> None:
+        """On rank 0, hand on the pieces that a rank sends."""
+        while (piece := self.communicator.recv(source=rank)) is not None:
+            consume(piece)
 
 
 @contextlib.contextmanager
-def ranks(is_mpi: bool) -> Iterator[Ranks]:
+def ranks(is_mpi: bool | None) -> Iterator[Ranks]:
     """Give this process's place in the job.
 
     Parameters
     ----------
-    is_mpi : bool
-        Whether MPI is to be used.
+    is_mpi : bool or None
+        Whether MPI is to be used; None: if a launcher started several processes.
 
     Yields
     ------
@@ -48,6 +58,8 @@ def ranks(is_mpi: bool) -> Iterator[Ranks]:
     DeviceError
         NB0604 when mpi4py is not installed, NB0608 when MPI cannot be started.
     """
+    if is_mpi is None:
+        is_mpi = any(os.environ.get(name, "1") != "1" for name in _SIZES)
     if not is_mpi:
         yield Ranks()
         return

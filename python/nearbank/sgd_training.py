@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import math
+import struct
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,11 +19,12 @@ from nearbank.errors import DeviceError, make_error
 from nearbank.sgd_data import DataSet
 from nearbank.sgd_options import JobOptions, class_weights, settings_of
 from nearbank.sgd_search import search_rate
+from nearbank.sgd_times import SimulatedWork, dma_bytes, mean_share, round_seconds, shape_of
 
 #: A sampled round simulates no more entries of rows and model than this, or two steps.
 SAMPLE_ENTRIES = 200_000
-#: Kinds of time of a round, in the order in which they happen.
-TIME_KINDS = ("toDpu", "launch", "dpuCompute", "mramWram", "fromDpu", "aggregation", "link")
+#: Rounds are run for this long between two looks at the clock, the progress bar and Ctrl-C.
+SLICE_SECONDS = 0.3
 
 
 def _nothing(*_: object) -> None:
@@ -38,6 +41,7 @@ class TrainedJob:
     machine: Any
     times: Mapping[str, Any]
     rate: float
+    mean_share: float = 1.0  #: Rows of the mean DPU over those of the fullest.
     simulation: Any = None  #: Simulated DPUs, where times are not modelled throughout.
     is_sampling: bool = False  #: Whether this process samples rounds; with simulated DPUs, for the share of DMA only.
     samples: list[dict[str, Any]] = field(default_factory=list)
@@ -52,28 +56,6 @@ class TrainedJob:
     def traffic(self) -> Mapping[str, Any]:
         """Bytes moved so far, per round, and in closed form."""
         return json.loads(self.trainer.traffic())
-
-
-def shape_of(data: DataSet) -> dict[str, Any]:
-    """Describe data as the time model sees it.
-
-    Parameters
-    ----------
-    data : DataSet
-        Training data.
-
-    Returns
-    -------
-    dict
-        ``features``, ``rows``, ``entriesPerRow``, ``isSparse``, ``hasValues``.
-    """
-    return {
-        "features": data.num_features,
-        "rows": data.num_rows,
-        "entriesPerRow": data.max_row_entries(),
-        "isSparse": data.is_sparse,
-        "hasValues": data.values is not None,
-    }
 
 
 def check_fit(options: JobOptions, machine: Any, data: DataSet, times: Mapping[str, Any]) -> None:
@@ -216,33 +198,10 @@ def start_job(
     if initial is not None:
         trainer.set_model(np.ascontiguousarray(initial, np.float64))
     is_sampling = simulation is not None and rank == 0
-    return TrainedJob(options, settings, trainer, machine, times, rate, simulation, is_sampling, tried_rates=trials)
-
-
-def round_seconds(job: TrainedJob, rounds: int, cycles: float = 0.0) -> dict[str, float]:
-    """Give the time of some rounds by kind.
-
-    Parameters
-    ----------
-    job : TrainedJob
-        The job.
-    rounds : int
-        How many.
-    cycles : float, default 0
-        Simulated cycles of these rounds, those of the slowest DPU of each; 0 takes the latest sample.
-
-    Returns
-    -------
-    dict
-        Seconds for each of `TIME_KINDS`. Work of the DPUs is simulated where there are samples; the rest is modelled.
-    """
-    seconds = {kind: job.times["round"][kind] * rounds for kind in TIME_KINDS}
-    if job.samples:
-        sample = job.samples[-1]
-        all_seconds = (cycles or sample["cycles"] * rounds) / (job.machine.clock_mhz * 1e6)
-        seconds["dpuCompute"] = all_seconds * sample["cyclesWithoutDma"] / sample["cycles"]
-        seconds["mramWram"] = all_seconds - seconds["dpuCompute"]
-    return seconds
+    share = mean_share(data, times, options.n_dpus)
+    return TrainedJob(
+        options, settings, trainer, machine, times, rate, share, simulation, is_sampling, tried_rates=trials
+    )
 
 
 def _sample(job: TrainedJob, epoch: int) -> None:
@@ -252,7 +211,9 @@ def _sample(job: TrainedJob, epoch: int) -> None:
         job.samples.append({"epoch": epoch + 1, **sample})
 
 
-def run_rounds(job: TrainedJob, count: int, exchange: Callable | None = None) -> int:
+def run_rounds(
+    job: TrainedJob, count: int, exchange: Callable | None = None, tick: Callable = _nothing
+) -> SimulatedWork:
     """Run rounds.
 
     Parameters
@@ -263,22 +224,43 @@ def run_rounds(job: TrainedJob, count: int, exchange: Callable | None = None) ->
         Rounds.
     exchange : callable, optional
         Joins what the ranks give it, in rank order.
+    tick : callable
+        Called now and then; what it raises ends the run between two rounds.
 
     Returns
     -------
-    int
-        Simulated cycles, those of the slowest DPU of each round; 0 with the twin.
+    SimulatedWork
+        What the simulated DPUs of all ranks did; nothing with the twin.
     """
-    if exchange is None:
-        return job.trainer.run_rounds(count)
-    cycles = 0
-    for _ in range(count):
-        job.trainer.compute_round()
-        job.trainer.finish_round(exchange(job.trainer.partial_sums()))
+    work = SimulatedWork()
+    slice_rounds, done = 1, 0
+    while done < count:
+        started = time.perf_counter()
+        rounds = 1
+        if exchange is not None:
+            job.trainer.compute_round()
+            job.trainer.finish_round(exchange(job.trainer.partial_sums()))
+        else:
+            rounds = min(slice_rounds, count - done) if job.options.engine == "twin" else 1
+            job.trainer.run_rounds(rounds)
         if job.options.engine != "twin":
-            each = exchange(job.trainer.round_cycles.to_bytes(8, "little"))
-            cycles += max(int.from_bytes(each[i : i + 8], "little") for i in range(0, len(each), 8))
-    return cycles
+            each = struct.pack("<3q", *job.trainer.simulated_round)
+            ranks = [*struct.iter_unpack("<3q", each if exchange is None else exchange(each))]
+            slowest, everybody, dma = zip(*ranks, strict=True)
+            work.add(max(slowest), sum(everybody), sum(dma))
+        done += rounds
+        if time.perf_counter() - started < SLICE_SECONDS / 2:
+            slice_rounds *= 2
+        tick()
+    return work
+
+
+def _dispersion(job: TrainedJob, exchange: Callable | None) -> float:
+    """Root of the mean over all DPUs of ||w_i - m||^2 in the last round, m their mean."""
+    squares, of_mean = job.trainer.dispersion()
+    if exchange is not None:
+        squares = sum(part for (part,) in struct.iter_unpack("<d", exchange(struct.pack("<d", squares))))
+    return math.sqrt(max(0.0, squares / job.options.n_dpus - of_mean))
 
 
 def run_epochs(
@@ -314,11 +296,21 @@ def run_epochs(
 
     text = json.dumps(job.settings)
     per_epoch = job.trainer.rounds_per_epoch
+    total, began = epochs * per_epoch, time.perf_counter()
+    first = job.trainer.num_rounds
+    show_left = getattr(progress, "left", None)
+
+    def tick() -> None:
+        done = job.trainer.num_rounds
+        if show_left and done > first:
+            show_left((time.perf_counter() - began) / (done - first) * (total - done))
+        progress("train, rounds", done, total)
+
     while len(job.history) < epochs:
         epoch = len(job.history)
-        progress("train", epoch, epochs)
+        tick()
         _sample(job, epoch)
-        cycles = run_rounds(job, per_epoch, exchange)
+        work = run_rounds(job, per_epoch, exchange, tick)
         model = job.trainer.model()
         entry: dict[str, Any] = {"epoch": epoch + 1, "round": job.trainer.num_rounds}
         for prefix, rows in (("", train_rows), ("test", test_rows)):
@@ -328,9 +320,10 @@ def run_epochs(
             for name in ("loss", "accuracy", "auc"):
                 if name in figures:
                     entry[prefix + (name.capitalize() if prefix else name)] = figures[name]
-        entry["seconds"] = round_seconds(job, per_epoch, cycles)
+        entry["seconds"] = round_seconds(job, per_epoch, work)
+        entry["mramWramBytes"] = dma_bytes(job, per_epoch, work)
         if job.options.algorithm != "ga-sgd":
-            entry["dispersion"] = job.trainer.dispersion()[0]
+            entry["dispersion"] = _dispersion(job, exchange)
         job.history.append(entry)
         after_epoch(job)
-    progress("train", epochs, epochs)
+    progress("train, rounds", total, total)

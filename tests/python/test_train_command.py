@@ -15,6 +15,8 @@ pytest.importorskip("nearbank._sgd")
 
 from nearbank import sgd_training, upmem_home  # noqa: E402
 from nearbank.cli import main  # noqa: E402
+from nearbank.errors import DeviceError  # noqa: E402
+from nearbank.report_files import write_files  # noqa: E402
 from nearbank.sgd_data import read_data  # noqa: E402
 
 
@@ -95,6 +97,39 @@ def test_simulated_dpus_give_the_twins_figures(tmp_path, rows, capsys, algorithm
     assert seconds["twin"] == pytest.approx(seconds["exact"], rel=0.15)
 
 
+def test_unequal_shares_make_dpus_wait(tmp_path, capsys):
+    # 9 rows on 4 DPUs: 2, 2, 2 and 3.
+    lines = [f"{row % 2} {row % 5 + 1}:1\n" for row in range(9)]
+    (tmp_path / "rows.svm").write_text("".join(lines))
+    runs = {}
+    for engine in ("twin", "exact"):
+        words = [
+            "--data",
+            str(tmp_path / "rows.svm"),
+            "--dpus",
+            "4",
+            "--epochs",
+            "1",
+            "--eta0",
+            "1",
+            "--simulate",
+            engine,
+        ]
+        words += ["--algorithm", "admm", "--batch", "4", "--out", str(tmp_path / engine), "--format", "json"]
+        assert main(["train", *words]) == 0
+        runs[engine] = json.loads(capsys.readouterr().out)["summary"]
+    times = runs["twin"]["timeByKind"]
+    busy = times["dpuCompute"]["value"] + times["mramWram"]["value"]
+    assert times["waiting"]["value"] == pytest.approx(busy / 3)  # A mean share of 9/4 rows of 3.
+    assert times["waiting"]["kind"] == "modelled"
+    # The work of a step that does not depend on its rows is the same on all DPUs.
+    simulated = runs["exact"]["timeByKind"]["waiting"]
+    assert simulated["kind"] == "simulated"
+    assert 0 < simulated["value"] < times["waiting"]["value"]
+    # Bytes grow with the rows, all but those of the model.
+    assert 0.7 < runs["exact"]["mramWramBytes"]["value"] / runs["twin"]["mramWramBytes"]["value"] < 1.4
+
+
 def test_times_can_be_modelled_without_simulated_dpus(tmp_path, rows, capsys, monkeypatch):
     monkeypatch.setenv("NEARBANK_UPMEM_HOME", str(tmp_path))
     for words in (("--times", "sampled"), ("--simulate", "exact")):
@@ -132,7 +167,7 @@ def test_an_interrupted_run_goes_on_to_the_same_model(tmp_path, rows, capsys, mo
         calls.append(1)
         if len(calls) == 5:
             raise KeyboardInterrupt
-        run_rounds(*arguments)
+        return run_rounds(*arguments)
 
     monkeypatch.setattr(sgd_training, "run_rounds", interrupted)
     assert train(tmp_path / "b", rows, *words) == 130
@@ -192,21 +227,7 @@ def mpi_train(rows, out, ranks, *words, program=("-m", "nearbank")):
     command = ["mpirun", "--allow-run-as-root", "-n", str(ranks), sys.executable, *program, "train", "--data", rows[0]]
     environment = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1")
     return subprocess.run(
-        [
-            *command,
-            "--algorithm",
-            "admm",
-            "--dpus",
-            "16",
-            "--epochs",
-            "4",
-            "--eta0",
-            "1",
-            "--mpi",
-            "--out",
-            out,
-            *words,
-        ],
+        [*command, *JOB, "--out", out, *words],
         env=environment,
         capture_output=True,
         text=True,
@@ -252,6 +273,21 @@ def test_a_rank_that_fails_ends_all_with_one_error(tmp_path, rows):
     failed = mpi_train(rows, str(tmp_path / "out"), 3, "--batch", "10")
     assert failed.returncode == 1
     assert "error[NB0701]" in failed.stderr
+
+
+def test_a_full_disk_leaves_no_file_cut_off(tmp_path):
+    (tmp_path / "run.json").write_text("old")
+
+    class Full(str):
+        def encode(self):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(DeviceError, match="NB0602"):
+        write_files(tmp_path, {"run.json": "new", "report.html": Full("page")})
+    assert (tmp_path / "run.json").read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
+    write_files(tmp_path, {"run.json": "new"})
+    assert (tmp_path / "run.json").read_text() == "new"
 
 
 def test_bad_lines_stop_or_are_counted(tmp_path, rows, capsys):

@@ -3,6 +3,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,38 @@ def test_links_carry_the_bytes_of_their_closed_forms(sync, expected):
     assert moved == {"link": job.trainer.rounds_per_epoch * expected}
 
 
+LAYOUTS = {
+    "dense q31": ("dense", {}),
+    "dense f32": ("dense", {"arithmetic": "f32"}),
+    "dense pim-opt": ("dense", {"compat": "pim-opt"}),
+    "one-hot q31": ("ones", {}),
+    "one-hot pim-opt": ("ones", {"compat": "pim-opt"}),
+    "values f32": ("values", {"arithmetic": "f32"}),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("algorithm", ["ga-sgd", "ma-sgd", "admm"])
+def test_64_simulated_dpus_move_the_bytes_of_the_closed_forms(algorithm, layout):
+    # docs/model.md, TR-3 to TR-5: what the DPUs' memories took and gave, against records and closed forms.
+    kind, options = LAYOUTS[layout]
+    data = rows_like_a9a(640, 5)
+    if kind == "values":
+        data = replace(data, values=np.linspace(0.1, 1, len(data.indices)))
+    elif kind == "dense":
+        data = DataSet(data.labels, 11, dense=np.random.default_rng(1).uniform(0, 1, (640, 11)))
+    job = start_job(data, JobOptions(algorithm=algorithm, n_dpus=64, eta0=0.5, engine="exact", **options))
+    run_epochs(job, 2)
+    traffic, rounds = job.traffic(), 2 * job.trainer.rounds_per_epoch
+    moved = {}
+    for entry in traffic["moved"]:
+        moved[entry["cargo"]] = moved.get(entry["cargo"], 0) + entry["bytes"]
+    bias = moved.pop("bias", 0)
+    assert bias == (rounds * 64 * 2 * 8 if kind == "dense" else 0)
+    assert sum(moved.values()) == rounds * traffic["closedFormBytes"]
+    assert traffic["simulatedTraffic"] == sum(moved.values()) + bias
+
+
 @pytest.mark.parametrize(
     "way", [{"sync": "ring"}, {"sync": "gossip"}, {"sync": "shared-chip"}, {"staleness": 2}, {"average_every": 0}]
 )
@@ -173,3 +206,23 @@ def test_simulated_dpus_synchronise_in_every_way(way):
         models.append(job.model)
     assert (models[0] == models[1]).all()
     assert models[0].any()
+
+
+@pytest.mark.parametrize(("dpus", "batch"), [(64, 2), (2048, 2), (2048, 64)])
+def test_asynchronous_rounds_hide_what_the_host_does_while_dpus_work(dpus, batch):
+    # docs/model.md, TM-8: 2,048 DPUs fill 32 ranks, 64 only one.
+    host, work = [], []
+    for staleness in (0, 1):
+        options = JobOptions(n_dpus=dpus, batch_size=batch, eta0=1.0, staleness=staleness)
+        job = start_job(rows_like_a9a(dpus * batch, 6), options)
+        run_epochs(job, 1)
+        seconds = job.history[0]["seconds"]
+        host.append(sum(seconds[kind] for kind in ("toDpu", "fromDpu", "aggregation")))
+        work.append(sum(seconds.values()) - host[-1])
+    own = job.times["ownTransfers"]
+    assert work[1] == pytest.approx(work[0])
+    assert host[1] == pytest.approx(max(own, host[0] - work[0]))
+    if dpus == 64:  # The DPUs cannot work while the host has their MRAM.
+        assert host[1] > 0.99 * host[0]
+    else:  # Two rows are done sooner than the host; sixty-four are not.
+        assert host[1] < host[0] and (host[1] == pytest.approx(own)) == (batch == 64)

@@ -129,12 +129,14 @@ private:
           continue;
         Symbol symbol{entry.st_value, entry.st_size, false, type == STT_FUNC};
         symbol.isForHost = symbol.address >= MramBase && symbol.address < MramBase + Mram::Bytes;
-        // Variables of WRAM: the linker keeps the output section only, so every global object of it counts.
-        if (symbol.address < WramBytes && type == STT_OBJECT && ELF32_ST_BIND(entry.st_info) == STB_GLOBAL)
-          symbol.isForHost = true;
         program_->symbols.insert_or_assign(name, symbol);
       }
     }
+    // Variables of WRAM: those that are declared __host, which dpu.ld puts between two marks.
+    const Symbol *begin = program_->find("__nb_host_start"), *last = program_->find("__nb_host_end");
+    for (auto &[name, symbol] : program_->symbols)
+      if (begin && last && symbol.size > 0 && symbol.address >= begin->address && symbol.address < last->address)
+        symbol.isForHost = true;
     auto end = program_->symbols.find("__sys_used_mram_end");
     if (end != program_->symbols.end()) {
       end->second.isForHost = true;

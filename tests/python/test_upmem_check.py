@@ -109,6 +109,49 @@ def test_each_kind_of_fault_is_found_with_its_line(name, tmp_path, environment):
         assert f"task.c:{line}" in reports[0]
 
 
+def test_code_that_may_overflow_instruction_memory_is_found(tmp_path, environment):
+    compile_host(tmp_path, environment, HOST)
+    long = 'int main(void) { __asm__ volatile(".rept 4200\\nxor t0, t0, t1\\n.endr"); return 0; }\n'
+    assert compile_dpu(tmp_path, environment, long).returncode == 0
+    result = check(tmp_path, environment)
+    assert result.returncode == 1
+    message = r"""error\[NB0826\]: the program may not fit the DPU's instruction memory
+  where:    bin/dpu_code
+  expected: at most 4096 instructions
+  actual:   about 42\d\d, counted in RV32IM code
+  fix:      compile with -Os, or call fewer library functions
+"""
+    assert re.search(message, result.stderr)
+    assert result.stdout == "the host goes on\ncheck: 1 findings in 1 launch\n"
+
+
+CALLS = r"""
+#include <mram.h>
+volatile int zero;
+__attribute__((noinline)) int inner(int n) {
+  int *far = (int *)(0x20000 + zero);
+  return far[n] + 1; // INNER
+}
+__attribute__((noinline)) int middle(int n) {
+  return inner(n + zero) + 2; // MIDDLE
+}
+int main(void) {
+  return middle(zero) + 3; // MAIN
+}
+"""
+
+
+def test_a_fault_has_the_backtrace_of_its_tasklet(tmp_path, environment):
+    compile_host(tmp_path, environment, HOST)
+    assert compile_dpu(tmp_path, environment, CALLS, "-DNR_TASKLETS=2").returncode == 0
+    result = check(tmp_path, environment)
+    lines = {text.split("// ")[1]: number for number, text in enumerate(CALLS.splitlines(), 1) if "// " in text}
+    places = re.findall(r"(\w+) at \S*task\.c:(\d+)|task\.c:(\d+)", result.stderr)
+    found = [int(a or b) for _, a, b in places]
+    assert found == [lines["INNER"], lines["MIDDLE"], lines["MAIN"]], result.stderr
+    assert "tasklet " in result.stderr
+
+
 SYNCHRONISED = """
   mutex_lock(guard);
   ++counter;

@@ -40,12 +40,12 @@ static dpu_error_t count_ranks(struct dpu_set_t rank, uint32_t id, void *total) 
   ++calls;
   return DPU_OK;
 }
+struct halves { uint32_t length, blocks; };
 static bool two_blocks(struct sg_block_info *out, uint32_t dpu, uint32_t block, void *arguments) {
-  if (block > 1)
-    return false;
-  out->addr = (uint8_t *)(data[dpu] + 32 * (1 - block));
-  out->length = *(uint32_t *)arguments;
-  return true;
+  struct halves *halves = arguments;
+  out->addr = (uint8_t *)(data[dpu] + 32 * (1 - block % 2));
+  out->length = block < 2 ? halves->length : 0;
+  return block < halves->blocks;
 }
 static double now(void) {
   struct timespec time;
@@ -59,7 +59,7 @@ int main(void) {
   struct dpu_probe_t probe;
   uint32_t i, count;
   bool done, fault;
-  DPU_ASSERT(dpu_alloc(70, NULL, &set));
+  DPU_ASSERT(dpu_alloc(70, " backend=hw, sgXferEnable=true , sgXferMaxBlocksPerDpu=3", &set));
   DPU_ASSERT(dpu_load(set, "bin/dpu_code", &program));
   DPU_ASSERT(dpu_get_symbol(program, "values", &symbol));
   CHECK(symbol.size == 256);
@@ -77,16 +77,40 @@ int main(void) {
       data[i][k] = 1000 * i + k;
     DPU_ASSERT(dpu_copy_to(dpu, "step", 0, &(int){i}, 4));
   }
-  struct sg_block_info_args { uint32_t length; } arguments = {128};
-  get_block_t blocks = {.f = two_blocks, .args = &arguments, .args_size = sizeof arguments};
+  struct halves halves = {128, 2};
+  get_block_t blocks = {.f = two_blocks, .args = &halves, .args_size = sizeof halves};
   DPU_ASSERT(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "values", 0, 256, &blocks, DPU_SG_XFER_DEFAULT));
-  arguments.length = 64;
-  CHECK(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "values", 0, 256, &blocks, DPU_SG_XFER_DEFAULT) ==
+  // What is refused moves nothing: blocks of less, of more, too many of them, and other places than MRAM of ranks.
+  for (halves.length = 64; halves.length <= 192; halves.length += 128)
+    CHECK(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "values", 0, 256, &blocks, DPU_SG_XFER_DEFAULT) ==
+          DPU_ERR_SG_LENGTH_MISMATCH);
+  CHECK(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "values", 0, 256, &blocks, DPU_SG_XFER_DISABLE_LENGTH_CHECK) ==
         DPU_ERR_SG_LENGTH_MISMATCH);
-  arguments.length = 128;
-  DPU_ASSERT(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "values", 0, 256, &blocks, DPU_SG_XFER_DEFAULT));
+  halves = (struct halves){64, 4};
+  CHECK(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "values", 0, 128, &blocks, DPU_SG_XFER_DEFAULT) ==
+        DPU_ERR_SG_TOO_MANY_BLOCKS);
   CHECK(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "seen", 0, 8, &blocks, DPU_SG_XFER_DEFAULT) ==
         DPU_ERR_SG_NOT_MRAM_SYMBOL);
+  CHECK(dpu_push_sg_xfer(set, (dpu_xfer_t)7, "values", 0, 8, &blocks, DPU_SG_XFER_DEFAULT) ==
+        DPU_ERR_INVALID_MEMORY_TRANSFER);
+  halves = (struct halves){128, 3};
+  DPU_RANK_FOREACH(set, rank, i) if (i == 1) {
+    DPU_FOREACH(rank, dpu)
+      CHECK(dpu_push_sg_xfer(dpu, DPU_XFER_TO_DPU, "values", 0, 256, &blocks, DPU_SG_XFER_DEFAULT) == DPU_ERR_INTERNAL);
+    // The blocks of one rank are those of its DPUs' numbers in the set; then back, block by block.
+    DPU_ASSERT(dpu_push_sg_xfer(rank, DPU_XFER_TO_DPU, "values", 0, 256, &blocks, DPU_SG_XFER_ASYNC));
+    DPU_ASSERT(dpu_sync(rank));
+    for (int k = 0; k < 64; ++k)
+      data[69][k] = -1;
+    DPU_ASSERT(dpu_push_sg_xfer(rank, DPU_XFER_FROM_DPU, "values", 0, 256, &blocks, DPU_SG_XFER_DEFAULT));
+    CHECK(data[69][0] == 69000 && data[69][63] == 69063);
+  }
+  struct dpu_set_t plain;
+  DPU_ASSERT(dpu_alloc(1, NULL, &plain));
+  DPU_ASSERT(dpu_load(plain, "bin/dpu_code", NULL));
+  CHECK(dpu_push_sg_xfer(plain, DPU_XFER_TO_DPU, "values", 0, 256, &blocks, DPU_SG_XFER_DEFAULT) ==
+        DPU_ERR_SG_NOT_ACTIVATED);
+  DPU_ASSERT(dpu_free(plain));
   DPU_ASSERT(dpu_probe_init("kernel", &probe));
   double started = now();
   DPU_ASSERT(dpu_probe_start(&probe));
@@ -114,6 +138,16 @@ int main(void) {
   for (i = 0; i < 70; ++i)
     for (int k = 0; k < 64; ++k)
       CHECK(back[i][k] == 1000 * (int)i + (k + 32) % 64 + (int)i);
+
+  // Without the check of lengths the rest is zeroed.
+  halves = (struct halves){64, 1};
+  DPU_ASSERT(dpu_push_sg_xfer(set, DPU_XFER_TO_DPU, "values", 0, 128, &blocks, DPU_SG_XFER_DISABLE_LENGTH_CHECK));
+  DPU_FOREACH(set, dpu, i) {
+    int part[34];
+    DPU_ASSERT(dpu_copy_from(dpu, "values", 0, part, sizeof part));
+    CHECK(part[15] == data[i][47] && part[16] == 0 && part[31] == 0 && part[33] == back[i][33]);
+    DPU_ASSERT(dpu_copy_to(dpu, "values", 0, back[i], 256));
+  }
 
   // A DPU in fault: the others keep what they computed, and everything goes on.
   DPU_FOREACH(set, dpu, i) DPU_ASSERT(dpu_copy_to(dpu, "step", 0, &(int){i == 3 ? -1 : 1}, 4));

@@ -124,7 +124,10 @@ def test_faults_are_explained_and_the_host_goes_on(name, tmp_path, environment):
         assert f"task.c:{line}" in result.stderr
 
 
-CHECKS_DPU = "#include <mram.h>\n__host unsigned v[4]; __mram_noinit unsigned m[64]; int main(void) { return 0; }\n"
+CHECKS_DPU = (
+    "#include <mram.h>\n__host unsigned v[4]; __mram_noinit unsigned m[64];\n"
+    "__attribute__((used)) unsigned own[4]; int main(void) { return 0; }\n"
+)
 CHECKS_HOST = r"""
 static int number;
 static void expect(dpu_error_t actual, dpu_error_t wanted) {
@@ -134,6 +137,8 @@ static void expect(dpu_error_t actual, dpu_error_t wanted) {
 }
 int main(void) {
   struct dpu_set_t set, dpu;
+  struct dpu_program_t *program;
+  struct dpu_symbol_t symbol;
   char data[64] = {0};
   expect(dpu_alloc(1, "simulator", &set), DPU_ERR_INVALID_PROFILE);
   expect(dpu_alloc(1000000, NULL, &set), DPU_ERR_ALLOCATION);
@@ -141,8 +146,10 @@ int main(void) {
   expect(dpu_launch(set, DPU_SYNCHRONOUS), DPU_ERR_NO_PROGRAM_LOADED);
   expect(dpu_load(set, "/nowhere", NULL), DPU_ERR_ELF_NO_SUCH_FILE);
   expect(dpu_load(set, "/proc/self/exe", NULL), DPU_ERR_ELF_INVALID_FILE);
-  expect(dpu_load(set, "bin/dpu_code", NULL), DPU_OK);
+  expect(dpu_load(set, "bin/dpu_code", &program), DPU_OK);
   expect(dpu_broadcast_to(set, "nothing", 0, data, 8, DPU_XFER_DEFAULT), DPU_ERR_UNKNOWN_SYMBOL);
+  expect(dpu_broadcast_to(set, "own", 0, data, 8, DPU_XFER_DEFAULT), DPU_ERR_UNKNOWN_SYMBOL);
+  expect(dpu_get_symbol(program, "own", &symbol), DPU_ERR_UNKNOWN_SYMBOL);
   expect(dpu_broadcast_to(set, "v", 0, data, 20, DPU_XFER_DEFAULT), DPU_ERR_INVALID_SYMBOL_ACCESS);
   expect(dpu_broadcast_to(set, "v", 2, data, 4, DPU_XFER_DEFAULT), DPU_ERR_INVALID_WRAM_ACCESS);
   expect(dpu_broadcast_to(set, "m", 4, data, 8, DPU_XFER_DEFAULT), DPU_ERR_INVALID_MRAM_ACCESS);
@@ -165,7 +172,7 @@ int main(void) {
 def test_host_calls_make_the_checks_of_the_sdk(tmp_path, environment):
     compile_pair(tmp_path, environment, CHECKS_DPU, CHECKS_HOST)
     result = run(tmp_path, environment)
-    assert result.stdout == "16 checks\n", result.stdout + result.stderr
+    assert result.stdout == "18 checks\n", result.stdout + result.stderr
 
 
 def test_report_shows_launches_and_transfers(tmp_path, environment, capsys):

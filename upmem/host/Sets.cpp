@@ -137,7 +137,7 @@ NB_API dpu_error_t dpu_load_from_incbin(dpu_set_t set, dpu_incbin_t *incbin, dpu
 
 NB_API dpu_error_t dpu_get_symbol(dpu_program_t *program, const char *name, dpu_symbol_t *symbol) {
   const dpu::Symbol *found = program->program->find(name);
-  if (!found)
+  if (!found || !found->isForHost)
     return DPU_ERR_UNKNOWN_SYMBOL;
   *symbol = {found->address, found->size};
   return DPU_OK;

@@ -41,9 +41,29 @@ dpu::DpuConfig chosenMachine() {
   return dpu::readDpuConfig(name, 0);
 }
 
-// "key=value,key=value"
-bool isProfile(const char *profile) {
-  return !profile || std::regex_match(profile, std::regex("|[A-Za-z0-9_]+=[^,]*(,[A-Za-z0-9_]+=[^,]*)*,?"));
+/// What a profile says of scatter-gather transfers, which a set allows only when asked.
+struct Profile {
+  bool isScatterGather = false;
+  uint32_t maxBlocks = 0; ///< Of one DPU; 0: as many as the set has DPUs.
+};
+
+// Adds "key=value, key=value" to `profile`; false when it is something else.
+bool readProfile(const char *text, Profile &profile) {
+  static const std::regex entry("\\s*([A-Za-z0-9_]+)\\s*=([^,]*)(,|$)");
+  std::string rest = text ? text : "";
+  for (std::smatch match; !rest.empty(); rest = match.suffix()) {
+    if (!std::regex_search(rest, match, entry, std::regex_constants::match_continuous))
+      return false;
+    std::string value = std::regex_replace(match[2].str(), std::regex("^\\s+|\\s+$"), "");
+    if (match[1] == "sgXferEnable")
+      profile.isScatterGather = value == "true";
+    if (match[1] == "sgXferMaxBlocksPerDpu") {
+      if (!std::regex_match(value, std::regex("[1-9][0-9]{0,8}")))
+        return false;
+      profile.maxBlocks = static_cast<uint32_t>(std::stoul(value));
+    }
+  }
+  return true;
 }
 
 nlohmann::json toJson(const Event &event, double clockMHz) {
@@ -120,9 +140,11 @@ dpu_error_t System::allocate(uint32_t numDpus, bool byRank, const char *profile,
     explain(*failure_);
     return DPU_ERR_SYSTEM;
   }
-  if (!isProfile(profile) || !isProfile(std::getenv("UPMEM_PROFILE_BASE"))) {
-    explain({"NB0803", "profile cannot be parsed", isProfile(profile) ? "UPMEM_PROFILE_BASE" : "dpu_alloc",
-             "key=value,key=value", isProfile(profile) ? environment("UPMEM_PROFILE_BASE", "") : profile, ""});
+  Profile settings;
+  bool isBaseGood = readProfile(std::getenv("UPMEM_PROFILE_BASE"), settings);
+  if (!isBaseGood || !readProfile(profile, settings)) {
+    explain({"NB0803", "profile cannot be parsed", isBaseGood ? "dpu_alloc" : "UPMEM_PROFILE_BASE",
+             "key=value,key=value", isBaseGood ? profile : environment("UPMEM_PROFILE_BASE", ""), ""});
     return DPU_ERR_INVALID_PROFILE;
   }
   unsigned perRank = config_.dpusPerRank();
@@ -159,6 +181,8 @@ dpu_error_t System::allocate(uint32_t numDpus, bool byRank, const char *profile,
       break;
     auto *rank = new dpu_rank_t;
     rank->id = number;
+    if (settings.isScatterGather)
+      rank->maxBlocks = settings.maxBlocks ? settings.maxBlocks : wanted;
     for (unsigned i = 0; i < sizeOf(number) && index < wanted; ++i, ++index) {
       auto one = std::make_unique<dpu_t>();
       one->rank = rank;

@@ -31,6 +31,7 @@ struct dpu_rank_t {
   std::vector<std::unique_ptr<dpu_t>> dpus;
   double busyUntilUs = 0; ///< Simulated time at which its queued jobs end.
   bool hasFault = false;  ///< An asynchronous launch failed and nobody was told.
+  uint32_t maxBlocks = 0; ///< Of a scatter-gather transfer and DPU; 0: none, the set was not allocated for them.
 };
 
 struct dpu_program_t {

@@ -207,25 +207,74 @@ dpu_error_t push(dpu_set_t set, dpu_xfer_t xfer, dpu_symbol_t symbol, const std:
   return status;
 }
 
+struct Block {
+  dpu_t *one;
+  std::byte *data;
+  uint32_t length;
+};
+
+/// Asks for the blocks of all DPUs; SG_LENGTH_MISMATCH when they are not `length` bytes and nobody allowed that.
+dpu_error_t collectBlocks(const std::vector<dpu_t *> &all, const get_block_t &source, size_t length,
+                          dpu_sg_xfer_flags_t flags, std::vector<Block> &blocks) {
+  bool isStrict = !(flags & DPU_SG_XFER_DISABLE_LENGTH_CHECK);
+  for (dpu_t *one : all) {
+    size_t sum = 0;
+    sg_block_info block{};
+    for (uint32_t number = 0; source.f(&block, one->indexInSet, number, source.args); ++number) {
+      if (number >= one->rank->maxBlocks) {
+        explain({"NB0807", "transfer is not possible", fmt::format("dpu_push_sg_xfer, DPU {}", one->indexInSet),
+                 fmt::format("at most {} blocks a DPU", one->rank->maxBlocks), "more",
+                 "allocate with sgXferMaxBlocksPerDpu=N in the profile"});
+        return DPU_ERR_SG_TOO_MANY_BLOCKS;
+      }
+      sum += block.length;
+      if (block.length)
+        blocks.push_back({one, reinterpret_cast<std::byte *>(block.addr), block.length});
+    }
+    if (isStrict ? sum != length : sum > length) {
+      explain({"NB0807", "transfer is not possible", fmt::format("dpu_push_sg_xfer, DPU {}", one->indexInSet),
+               fmt::format("blocks of {}{} bytes in all", isStrict ? "" : "at most ", length), fmt::format("{}", sum),
+               isStrict ? "DPU_SG_XFER_DISABLE_LENGTH_CHECK where DPUs get less" : ""});
+      return DPU_ERR_SG_LENGTH_MISMATCH;
+    }
+  }
+  return DPU_OK;
+}
+
 dpu_error_t pushBlocks(dpu_set_t set, dpu_xfer_t xfer, dpu_symbol_t symbol, const std::string &name, uint32_t offset,
-                       size_t length, get_block_t *blocks, dpu_sg_xfer_flags_t flags, Call &call) {
+                       size_t length, get_block_t *source, dpu_sg_xfer_flags_t flags, Call &call) {
+  if (xfer != DPU_XFER_TO_DPU && xfer != DPU_XFER_FROM_DPU)
+    return DPU_ERR_INVALID_MEMORY_TRANSFER;
+  if (set.kind == DPU_SET_DPU) {
+    explain({"NB0807", "transfer is not possible", "dpu_push_sg_xfer", "a set of ranks", "one DPU", "dpu_push_xfer"});
+    return DPU_ERR_INTERNAL;
+  }
   std::vector<dpu_t *> all = dpusOf(set);
   Place place;
   if (dpu_error_t status = locate(symbol, offset, length, name, place); status != DPU_OK)
     return status;
   if (!place.isMram)
     return DPU_ERR_SG_NOT_MRAM_SYMBOL;
+  if (!all.front()->rank->maxBlocks) {
+    explain({"NB0807", "transfer is not possible", "dpu_push_sg_xfer, symbol " + name,
+             "a set allocated for scatter-gather transfers", "one without",
+             "dpu_alloc(n, \"sgXferEnable=true\", &set)"});
+    return DPU_ERR_SG_NOT_ACTIVATED;
+  }
+  // All blocks first: a transfer that is refused moves nothing.
+  std::vector<Block> blocks;
+  if (dpu_error_t status = collectBlocks(all, *source, length, flags, blocks); status != DPU_OK)
+    return status;
   Direction direction = xfer == DPU_XFER_TO_DPU ? Direction::To : Direction::From;
-  for (uint32_t index = 0; index < all.size(); ++index) {
-    size_t done = 0;
-    sg_block_info block{};
-    for (uint32_t number = 0; done < length && blocks->f(&block, index, number, blocks->args); ++number) {
-      size_t part = std::min<size_t>(block.length, length - done);
-      move(*all[index], {place.address + static_cast<uint32_t>(done), true}, direction, block.addr, part);
-      done += part;
+  auto next = blocks.begin();
+  for (dpu_t *one : all) {
+    uint32_t at = place.address, end = at + static_cast<uint32_t>(length);
+    for (; next != blocks.end() && next->one == one; at += next++->length)
+      move(*one, {at, true}, direction, next->data, next->length);
+    if (direction == Direction::To && at < end) {
+      std::vector<std::byte> zeros(end - at);
+      move(*one, {at, true}, direction, zeros.data(), zeros.size());
     }
-    if (done != length && !(flags & DPU_SG_XFER_DISABLE_LENGTH_CHECK))
-      return DPU_ERR_SG_LENGTH_MISMATCH;
   }
   charge(call, all, place, direction, false, length, name, flags & DPU_SG_XFER_ASYNC);
   return DPU_OK;

@@ -16,13 +16,10 @@ static uint32_t fetch(struct dpu_set_t dpu, const char *name) {
 int main(void) {
   struct dpu_set_t set, dpu;
   DPU_ASSERT(dpu_alloc(NR_DPUS, NULL, &set));
-  struct dpu_program_t *program;
-  DPU_ASSERT(dpu_load(set, "bin/dpu_code", &program));
-  struct dpu_symbol_t tasklets;
-  DPU_ASSERT(dpu_get_symbol(program, "__nb_tasklets", &tasklets));
+  DPU_ASSERT(dpu_load(set, "bin/dpu_code", NULL));
   DPU_ASSERT(dpu_launch(set, DPU_SYNCHRONOUS));
   int wrong = 0;
-  uint32_t token = 0, n = tasklets.address;
+  uint32_t token = 0, n = NR_TASKLETS;
   for (uint32_t i = 0; i < n; i++)
     token = token * 3 + i;
   DPU_FOREACH(set, dpu) {

@@ -50,8 +50,9 @@ typedef enum _dpu_xfer_flags_t {
 } dpu_xfer_flags_t;
 typedef enum _dpu_sg_xfer_flags_t {
   DPU_SG_XFER_DEFAULT = 0,
-  DPU_SG_XFER_ASYNC = 1 << 0,
-  DPU_SG_XFER_DISABLE_LENGTH_CHECK = 1 << 1,
+  DPU_SG_XFER_ASYNC = 1 << 1,
+  /// Blocks may be less than the length; the rest of MRAM is zeroed.
+  DPU_SG_XFER_DISABLE_LENGTH_CHECK = 1 << 2,
 } dpu_sg_xfer_flags_t;
 typedef enum _dpu_callback_flags_t {
   DPU_CALLBACK_DEFAULT = 0,

@@ -4,6 +4,7 @@
 #include "compiler/driver/Documents.h"
 #include "python/RaisedErrors.h"
 #include "runtime/Residency.h"
+#include "sim/dpu/DpuMachine.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -22,6 +23,11 @@ std::string machineFolder() {
   return nb::cast<std::string>(nb::module_::import_("nearbank.machine_files").attr("folder")());
 }
 
+/// Folder of the commands for DPU programs. @throws DeviceError NB0809 when they are not built
+std::string upmemFolder() {
+  return nb::cast<std::string>(nb::str(nb::module_::import_("nearbank.upmem_home").attr("folder")()));
+}
+
 std::vector<std::pair<std::string, std::string>> overridesOf(const Json &sets) {
   std::vector<std::pair<std::string, std::string>> overrides;
   for (const Json &pair : sets)
@@ -32,7 +38,9 @@ std::vector<std::pair<std::string, std::string>> overridesOf(const Json &sets) {
 /// A machine that can be simulated.
 /// @throws UserError NB0114 when it cannot be, and as loadMachine()
 MachineConfig simulatedMachine(const std::string &name, const Json &sets) {
-  MachineConfig machine = loadMachine(name, machineFolder(), overridesOf(sets));
+  MachineConfig machine = dpu::loadAnyMachine(name, machineFolder(), overridesOf(sets));
+  if (machine.dpus)
+    dpu::chooseEngine(machine, upmemFolder());
   if (!driver::canSimulate(machine))
     throw UserError({"NB0114", "machine cannot be simulated", machine.file,
                      "a machine whose cores execute kernels, with a vector unit only where the simulator has one",
@@ -145,6 +153,11 @@ public:
     return driver::runJson(compiled_->program(), record, compiled_->lastPlan().options.machine);
   }
 
+  /// Writes what the last plan placed on DPUs as UPMEM projects; returns their names.
+  std::vector<std::string> emitUpmem(const std::string &folder, const std::string &prefix) const {
+    return compiled_->emitUpmem(folder, prefix);
+  }
+
 private:
   static driver::PlanOptions planOptions(const std::string &text, const nb::object &progress) {
     Json options = Json::parse(text);
@@ -153,6 +166,8 @@ private:
     if (plan.machine.kind == "host")
       throw UserError({"NB0114", "machine cannot be simulated", plan.machine.file,
                        "a PIM machine; a host stands on the other side", "kind host", "name it with --host"});
+    if (plan.machine.dpus)
+      plan.upmemHome = upmemFolder();
     plan.policy = options.value("policy", "two-stage");
     plan.database = options.value("db", "");
     plan.threads = options.value("threads", 0);
@@ -186,7 +201,7 @@ private:
 
 std::string showMachine(const std::string &name, const std::string &sets) {
   MachineConfig machine =
-      loadMachine(name, machineFolder(), overridesOf(sets.empty() ? Json::array() : Json::parse(sets)));
+      dpu::loadAnyMachine(name, machineFolder(), overridesOf(sets.empty() ? Json::array() : Json::parse(sets)));
   Json values = Json::array();
   for (const MachineValue &value : machine.values)
     values.push_back({{"path", value.path},
@@ -213,13 +228,14 @@ NB_MODULE(_core, m) {
       .def("prepare", &PyProgram::prepare, nb::arg("options"), nb::arg("progress") = nb::none())
       .def("add_simulation", &PyProgram::addSimulation, nb::arg("task"), nb::arg("timing"), nb::arg("db"))
       .def("plan", &PyProgram::plan, nb::arg("options"), nb::arg("progress") = nb::none())
+      .def("emit_upmem", &PyProgram::emitUpmem, nb::arg("folder"), nb::arg("prefix") = "")
       .def("execute", &PyProgram::execute, nb::arg("arguments"), nb::arg("outputs"), nb::arg("options"));
   m.def("simulate", &simulate, nb::arg("task"), nb::arg("options"));
   m.def("list_machines", [] { return listMachines(machineFolder()); });
   m.def("show_machine", &showMachine, nb::arg("name"), nb::arg("sets") = "");
   m.def(
       "can_simulate",
-      [](const std::string &name) { return driver::canSimulate(loadMachine(name, machineFolder(), {})); },
+      [](const std::string &name) { return driver::canSimulate(dpu::loadAnyMachine(name, machineFolder())); },
       nb::arg("machine"));
   m.def("version_info", &versionInfo);
 }

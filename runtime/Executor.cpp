@@ -228,7 +228,7 @@ RunRecord executeProgram(const ExecutorInput &input) {
   RunRecord record;
   record.launches.reserve(program.nests.size());
   Bindings bindings(input);
-  Residency residency(program, input.machine);
+  Residency residency(program, input.machine, input.transfers);
   for (uint32_t nest = 0; nest < program.nests.size(); ++nest) {
     const NestInstance &instance = program.nests[nest];
     Site site = input.placement[nest];
@@ -249,9 +249,9 @@ RunRecord executeProgram(const ExecutorInput &input) {
 }
 
 std::vector<CrossingRecord> modelCrossings(const Program &program, std::span<const Site> placement,
-                                           const MachineConfig &machine) {
+                                           const MachineConfig &machine, const NestTransfers *transfers) {
   std::vector<CrossingRecord> crossings;
-  Residency residency(program, machine);
+  Residency residency(program, machine, transfers);
   for (uint32_t nest = 0; nest < program.nests.size(); ++nest)
     residency.enter(nest, placement[nest], crossings);
   residency.finish(crossings);

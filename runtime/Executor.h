@@ -55,12 +55,18 @@ struct LaunchRecord {
 /// Data or control that crossed sides before a nest ran; modelled.
 struct CrossingRecord {
   uint32_t nest = 0; ///< Nest that needed it.
-  std::string
-      kind; ///< "flush" host→PIM data, "fetch" PIM→host data, "launch" host→PIM control, "return" PIM→host control.
+  /// "flush" host→PIM data, "fetch" PIM→host data, "launch" host→PIM control, "return" PIM→host control; of DPUs
+  /// "scatter", "broadcast", "gather", "launch", "arrange" for what the host copies before or after, "load" for
+  /// programs.
+  std::string kind;
   int64_t buffer = -1; ///< Index, or -1 for control.
   uint64_t bytes = 0;
   double timeNs = 0;
 };
+
+/// What each launch of a nest on DPUs pays besides its kernel, by nest index; empty for machines that share the host's
+/// memory, where crossings follow from where data lies.
+using NestTransfers = std::vector<std::vector<CrossingRecord>>;
 
 struct RunRecord {
   std::vector<LaunchRecord> launches;
@@ -79,6 +85,7 @@ struct ExecutorInput {
   PimDevice *pim = nullptr;      ///< May be null when no nest is placed on PIM.
   int threads = 0;               ///< Host threads; 0 means all.
   bool poisonPimOutputs = false; ///< Fills what a PIM nest writes only (reads not) with 0xCB first; tests use it.
+  const NestTransfers *transfers = nullptr; ///< Of machines with DPUs.
 };
 
 /// Guest address of every buffer: in buffer order, each on a page of its own with an unmapped page behind it.
@@ -90,7 +97,7 @@ RunRecord executeProgram(const ExecutorInput &input);
 
 /// Times of crossings for a placement without executing it: the same model as executeProgram's.
 std::vector<CrossingRecord> modelCrossings(const Program &program, std::span<const Site> placement,
-                                           const MachineConfig &machine);
+                                           const MachineConfig &machine, const NestTransfers *transfers = nullptr);
 
 /// Runs tasks [0, tasks) of a host kernel over a fixed pool of threads; returns the status of the lowest task block
 /// that set one.

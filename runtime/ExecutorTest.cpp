@@ -103,7 +103,7 @@ protected:
   Program program;
   MachineConfig machine;
   std::vector<HostKernel> hostKernels{{addKernel, nullptr, length, 0, false}, {failKernel, nullptr, length, 0, false}};
-  std::vector<PimKernel> pimKernels{{{std::byte{0}}, length}, {{std::byte{1}}, length}};
+  std::vector<PimKernel> pimKernels{{{std::byte{0}}, nullptr, length}, {{std::byte{1}}, nullptr, length}};
   FakePim pim;
   std::vector<float> in, weight, out;
 };

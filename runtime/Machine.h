@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,10 @@
 #include <vector>
 
 namespace nearbank {
+
+namespace dpu {
+struct DpuConfig;
+}
 
 struct CacheConfig {
   int64_t sizeBytes = 32768;
@@ -188,7 +193,7 @@ struct MachineValue {
 
 struct MachineConfig {
   std::string name;
-  std::string kind; ///< "near-memory-cores", "host" or "roofline".
+  std::string kind; ///< "near-memory-cores", "host", "roofline" or "upmem".
   std::string file;
   CoreConfig core;
   OutOfOrderConfig outOfOrder; ///< Hosts only.
@@ -210,6 +215,7 @@ struct MachineConfig {
   PlacementThresholds thresholds;
   HostConfig host;                  ///< Cache hierarchy that the profile's cache model uses; of a host, its own.
   std::vector<MachineValue> values; ///< Every leaf, in file order.
+  std::shared_ptr<const dpu::DpuConfig> dpus; ///< Kind "upmem" only.
 };
 
 /// Reads a machine file.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -143,9 +144,13 @@ struct HostKernel {
   bool usesBlas = false;
 };
 
-/// Compiled code of one kernel for near-memory cores.
+struct DpuKernel;
+
+/// Compiled code of one kernel for near-memory cores or DPUs.
 struct PimKernel {
-  std::vector<std::byte> elf; ///< Static RV64 executable; e_entry follows KernelFunction's signature (lp64d).
+  /// Static RV64 executable whose e_entry follows KernelFunction's signature (lp64d); for DPUs, a program of theirs.
+  std::vector<std::byte> elf;
+  std::shared_ptr<const DpuKernel> dpu; ///< For DPUs only: how the nest is shared out among them.
   int64_t tasks = 0;
   /// Trips of the outermost reduction loop of each task, the last one in part; 0 when they cannot be cut short. A third
   /// status word that is not zero is the number of trips to make instead: wrong results, for sampled simulation only.

@@ -93,8 +93,8 @@ bool isDenseWrite(const NestOperand &operand) {
   return operand.writes && !operand.reads && operand.distinctBytes == operand.spanEnd - operand.spanBegin;
 }
 
-Residency::Residency(const Program &program, const MachineConfig &machine)
-    : program_(program), machine_(machine), dirty_(program.buffers.size()) {
+Residency::Residency(const Program &program, const MachineConfig &machine, const NestTransfers *transfers)
+    : program_(program), machine_(machine), transfers_(transfers), dirty_(program.buffers.size()) {
   for (size_t i = 0; i < program.buffers.size(); ++i)
     if (program.buffers[i].kind == BufferKind::Input)
       dirty_[i].host.add(0, program.buffers[i].bytes, dirtyShare(program.buffers[i].bytes, machine.coherence));
@@ -125,6 +125,12 @@ void Residency::enter(uint32_t nest, Site site, std::vector<CrossingRecord> &cro
   const NestInstance &instance = program_.nests[nest];
   if (instance.isHoisted)
     return;
+  if (transfers_) {
+    // DPUs take their operands from host memory and give their results back at each launch.
+    if (site == Site::Pim)
+      crossings.insert(crossings.end(), (*transfers_)[nest].begin(), (*transfers_)[nest].end());
+    return;
+  }
   moveControl(nest, site, crossings);
   for (const NestOperand &operand : instance.operands)
     if (operand.reads || (operand.writes && !isDenseWrite(operand)))
@@ -143,7 +149,7 @@ void Residency::enter(uint32_t nest, Site site, std::vector<CrossingRecord> &cro
 }
 
 void Residency::finish(std::vector<CrossingRecord> &crossings) {
-  if (program_.nests.empty())
+  if (program_.nests.empty() || transfers_)
     return;
   auto last = static_cast<uint32_t>(program_.nests.size() - 1);
   moveControl(last, Site::Host, crossings);

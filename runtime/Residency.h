@@ -36,7 +36,8 @@ private:
 /// Costs are proportional to bytes, so that the parts in which a version crosses cost what the whole does.
 class Residency {
 public:
-  Residency(const Program &program, const MachineConfig &machine);
+  /// @param transfers what nests on DPUs pay at each launch; null for machines that share the host's memory
+  Residency(const Program &program, const MachineConfig &machine, const NestTransfers *transfers = nullptr);
 
   /// Records what nest `nest` needs when it runs on `site`, then what it leaves behind.
   void enter(uint32_t nest, Site site, std::vector<CrossingRecord> &crossings);
@@ -55,6 +56,7 @@ private:
 
   const Program &program_;
   const MachineConfig &machine_;
+  const NestTransfers *transfers_;
   std::vector<Dirty> dirty_; ///< By buffer index.
   Site site_ = Site::Host;
 };

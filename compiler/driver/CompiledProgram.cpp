@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/driver/CompiledProgram.h"
 
+#include "compiler/driver/DpuCode.h"
 #include "compiler/driver/KernelCode.h"
 #include "compiler/import/Import.h"
 #include "compiler/loopnest/ExtractProgram.h"
@@ -9,6 +10,7 @@
 #include "compiler/profile/HostProfiler.h"
 #include "compiler/profile/ProfileDatabase.h"
 #include "runtime/Error.h"
+#include "sim/dpu/DpuDevice.h"
 #include "sim/system/CallSampler.h"
 #include "sim/system/SimulatedDevice.h"
 
@@ -154,7 +156,7 @@ void CompiledProgram::Impl::profileAll(const PlanOptions &options, Database &dat
 }
 
 const SimulatedCode &CompiledProgram::Impl::codeFor(const MachineConfig &target, const PlanOptions &options) {
-  return code->simulated(target, [&](int64_t done) { report(options, "compile", done); });
+  return code->simulated(target, [&](int64_t done) { report(options, "compile", done); }, options.upmemHome);
 }
 
 std::optional<PimTiming> CompiledProgram::Impl::knownTiming(const profile::SimulationKey &key, Database &database) {
@@ -225,6 +227,8 @@ static placement::PlacementInput checkedInput(const Program &program, const Plan
 /// of them where the tasks of a core are many enough for its windows.
 static double expectedInstructions(const NestFacts &facts, const profile::NestProfile &profile, int64_t tasks,
                                    const PlanOptions &options, const MachineConfig &target, Simulation simulation) {
+  if (target.dpus) // Three DPUs, each up to a bound (DpuDevice::estimate).
+    return 0;
   double whole = placement::predictPimTime(facts, profile, options.machine).issueCycles;
   if (simulation == Simulation::Exact || tasks < 1)
     return whole;
@@ -287,8 +291,19 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
     plan.databaseMessage = database->message();
   impl_->profileAll(options, database, plan);
   input.profiles = plan.profiles;
-  if (options.policy != "cpu-only" || !options.pins.empty())
-    input.pimFailures = impl_->codeFor(options.machine, options).failures;
+  std::vector<double> transferNs;
+  if (options.policy != "cpu-only" || !options.pins.empty()) {
+    const SimulatedCode &code = impl_->codeFor(options.machine, options);
+    input.pimFailures = code.failures;
+    if (options.machine.dpus) {
+      for (const PimKernel &kernel : code.kernels)
+        plan.dpuKernels.push_back(kernel.dpu);
+      plan.transfers = transfersOfProgram(program, code.kernels, options.machine);
+      transferNs = plan.transfers->launchNs();
+      input.transferNs = transferNs;
+      input.dpuKernels = plan.dpuKernels;
+    }
+  }
   plan.simulated = impl_->simulateAll(options.machine, options.simulation, options, database, plan);
   plan.simulatedHost.resize(program.kernels.size());
   if (options.host)
@@ -303,7 +318,8 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
   plan.placement = placement::place(input);
   plan.sites = plan.placement.sites();
   plan.remarks = emitPlacementRemarks(*impl_->module, program, plan.placement.decisions);
-  plan.crossings = modelCrossings(program, plan.sites, options.machine);
+  plan.crossings =
+      modelCrossings(program, plan.sites, options.machine, plan.transfers ? &plan.transfers->perNest : nullptr);
   impl_->plan = std::move(plan);
   return *impl_->plan;
 }
@@ -322,19 +338,39 @@ RunRecord CompiledProgram::execute(const std::vector<void *> &arguments, const s
     if (sites[nest] == Site::Host)
       kernels.insert(impl_->program.nests[nest].kernel);
   impl_->code->requireNative({kernels.begin(), kernels.end()}, /*isTrace=*/false);
-  std::optional<sim::NmcDevice> device;
+  std::unique_ptr<PimDevice> device;
   std::vector<PimKernel> none(impl_->program.kernels.size());
   std::span<const PimKernel> simulated = none;
   if (std::find(sites.begin(), sites.end(), Site::Pim) != sites.end()) {
-    device.emplace(plan.options.machine, options.threads);
+    const MachineConfig &machine = plan.options.machine;
+    if (machine.dpus)
+      device = std::make_unique<dpu::DpuDevice>(machine, options.threads);
+    else
+      device = std::make_unique<sim::NmcDevice>(machine, options.threads);
     simulated = impl_->code->simulated(plan.options.machine, nullptr).kernels;
   }
   ExecutorInput input{impl_->program, impl_->code->native(), simulated, sites, arguments,
                       outputs,        plan.options.machine};
-  input.pim = device ? &*device : nullptr;
+  input.pim = device.get();
+  input.transfers = plan.transfers ? &plan.transfers->perNest : nullptr;
   input.threads = options.threads;
   input.poisonPimOutputs = options.poisonsPimOutputs;
   return executeProgram(input);
+}
+
+std::vector<std::string> CompiledProgram::emitUpmem(const std::string &folder, const std::string &prefix) const {
+  const Plan &plan = *impl_->plan;
+  std::set<uint32_t> kernels;
+  for (size_t nest = 0; nest < plan.sites.size(); ++nest)
+    if (uint32_t kernel = impl_->program.nests[nest].kernel;
+        plan.sites[nest] == Site::Pim && kernel < plan.dpuKernels.size() && plan.dpuKernels[kernel])
+      kernels.insert(kernel);
+  std::vector<std::string> names;
+  for (uint32_t kernel : kernels) {
+    names.push_back(prefix + impl_->program.kernels[kernel].name);
+    writeUpmemProject(folder + "/" + names.back(), *plan.dpuKernels[kernel], impl_->program.kernels[kernel]);
+  }
+  return names;
 }
 
 std::string CompiledProgram::nestText() const {

@@ -2,6 +2,7 @@
 // One model from MLIR text to decisions and execution: what the Python extension drives.
 #pragma once
 
+#include "compiler/driver/DpuTransfers.h"
 #include "compiler/driver/PlacementRemarks.h"
 #include "compiler/driver/SimulationTask.h"
 #include "compiler/placement/Placement.h"
@@ -31,8 +32,9 @@ struct PlanOptions {
   MachineConfig machine;
   std::optional<MachineConfig> host; ///< Modelled host; none when only the native host counts.
   std::string policy = "two-stage";
-  std::string database; ///< Path of the profile database; empty keeps profiles in memory only.
-  int threads = 0;      ///< Host threads; 0 means all.
+  std::string upmemHome; ///< Folder of the compiler driver for DPUs; for machines that have them.
+  std::string database;  ///< Path of the profile database; empty keeps profiles in memory only.
+  int threads = 0;       ///< Host threads; 0 means all.
   std::vector<std::string> pins, forbids;
   Simulation simulation = Simulation::None;     ///< How each distinct kernel is timed on the machine, on scratch data.
   Simulation hostSimulation = Simulation::None; ///< The same on the modelled host.
@@ -55,9 +57,11 @@ struct Plan {
   placement::PlacementResult placement;
   std::vector<Site> sites; ///< By nest index.
   std::vector<CrossingRecord> crossings;
-  std::vector<CollectedRemark> remarks;                ///< One per nest, in program order.
-  std::vector<std::optional<PimTiming>> simulated;     ///< By kernel index; on scratch data.
-  std::vector<std::optional<PimTiming>> simulatedHost; ///< The same on the modelled host.
+  std::vector<std::shared_ptr<const DpuKernel>> dpuKernels; ///< By kernel index; of machines with DPUs.
+  std::optional<DpuTransfers> transfers;                    ///< Of machines with DPUs.
+  std::vector<CollectedRemark> remarks;                     ///< One per nest, in program order.
+  std::vector<std::optional<PimTiming>> simulated;          ///< By kernel index; on scratch data.
+  std::vector<std::optional<PimTiming>> simulatedHost;      ///< The same on the modelled host.
   int64_t profiledKernels = 0; ///< Measured by this object; the others' profiles came from the database.
   int64_t reusedKernels = 0;
   int64_t simulatedKernels = 0; ///< Simulated for this object; the others' times came from the database.
@@ -94,6 +98,13 @@ public:
   };
   RunRecord execute(const std::vector<void *> &arguments, const std::vector<void *> &outputs,
                     const ExecuteOptions &options);
+
+  /// Writes each distinct nest that the last plan placed on DPUs as a UPMEM project of its own: dpu.c, host.c,
+  /// Makefile.
+  /// @param prefix of the names of the folders in `folder`
+  /// @return names of the folders; none for machines without DPUs
+  /// @throws DeviceError NB0601 when they cannot be written
+  std::vector<std::string> emitUpmem(const std::string &folder, const std::string &prefix) const;
 
   /// IR of the lifted nests, for the curious and for tests.
   std::string nestText() const;

@@ -4,7 +4,14 @@
 #include "compiler/codegen/CrashGuard.h"
 #include "compiler/codegen/Lowering.h"
 #include "compiler/codegen/PimCode.h"
+#include "compiler/codegen/upmem/EmitUpmemC.h"
+#include "compiler/driver/DpuCode.h"
+#include "compiler/driver/SimulationTask.h"
+#include "runtime/DpuKernel.h"
 #include "runtime/Error.h"
+#include "sim/dpu/Program.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <fmt/format.h>
 
@@ -77,19 +84,46 @@ void KernelCode::compileSimulated(uint32_t kernel, const MachineConfig &machine,
     code.failures[kernel] = diagnostics.empty() ? "no RISC-V code could be generated" : diagnostics;
 }
 
-const SimulatedCode &KernelCode::simulated(const MachineConfig &machine, const std::function<void(int64_t)> &progress) {
-  auto [found, isNew] = simulated_.try_emplace(fmt::format("{} {}", machine.kind, machine.core.vectorBits));
-  SimulatedCode &code = found->second;
-  if (!isNew)
-    return code;
+void KernelCode::compileForDpus(uint32_t kernel, const MachineConfig &machine, const std::string &upmemHome,
+                                SimulatedCode &code) {
+  auto function = nests_.lookupSymbol<mlir::func::FuncOp>(program_.kernels[kernel].name);
+  std::string reason;
+  std::unique_ptr<DpuKernel> emitted = codegen::emitUpmemC(function, *machine.dpus, reason);
+  if (!emitted) {
+    code.failures[kernel] = reason;
+    return;
+  }
+  PimKernel &target = code.kernels[kernel];
+  target.elf = compileDpuProgram(emitted->source, emitted->tasklets, upmemHome);
+  try {
+    emitted->instructions = static_cast<int64_t>(dpu::Program::load(target.elf, "", *machine.dpus)->code.size());
+  } catch (const UserError &error) {
+    target.elf.clear();
+    code.failures[kernel] = error.report().actual;
+    return;
+  }
+  target.tasks = emitted->items * emitted->dpus();
+  target.dpu = std::move(emitted);
+}
+
+const SimulatedCode &KernelCode::simulated(const MachineConfig &machine, const std::function<void(int64_t)> &progress,
+                                           const std::string &upmemHome) {
+  std::string key =
+      machine.dpus ? simulatedMachineHash(machine) : fmt::format("{} {}", machine.kind, machine.core.vectorBits);
+  if (auto known = simulated_.find(key); known != simulated_.end())
+    return known->second;
+  SimulatedCode code;
   code.kernels.resize(program_.kernels.size());
   code.failures.resize(program_.kernels.size());
   for (uint32_t kernel = 0; kernel < program_.kernels.size(); ++kernel) {
     if (progress)
       progress(kernel);
-    compileSimulated(kernel, machine, code);
+    if (machine.dpus)
+      compileForDpus(kernel, machine, upmemHome, code);
+    else
+      compileSimulated(kernel, machine, code);
   }
-  return code;
+  return simulated_[key] = std::move(code);
 }
 
 } // namespace nearbank::driver

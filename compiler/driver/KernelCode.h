@@ -35,12 +35,16 @@ public:
 
   /// Code of all kernels for the cores of a simulated machine.
   /// @param progress told how many kernels are done; may be null
-  const SimulatedCode &simulated(const MachineConfig &machine, const std::function<void(int64_t)> &progress);
+  /// @param upmemHome folder of the compiler driver for DPUs; for machines that have them
+  /// @throws DeviceError NB0809, NB0813 when DPU programs cannot be compiled here
+  const SimulatedCode &simulated(const MachineConfig &machine, const std::function<void(int64_t)> &progress,
+                                 const std::string &upmemHome = "");
 
 private:
   void bindNative(uint32_t index, codegen::Target target, const std::map<std::string, int64_t> &tasks,
                   const std::set<std::string> &usingBlas);
   void compileSimulated(uint32_t kernel, const MachineConfig &machine, SimulatedCode &code);
+  void compileForDpus(uint32_t kernel, const MachineConfig &machine, const std::string &upmemHome, SimulatedCode &code);
 
   mlir::ModuleOp nests_;
   const Program &program_;

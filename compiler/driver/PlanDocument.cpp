@@ -2,7 +2,9 @@
 #include "compiler/driver/Documents.h"
 
 #include "compiler/placement/DecisionJson.h"
+#include "runtime/DpuKernel.h"
 #include "runtime/Energy.h"
+#include "sim/dpu/DpuConfig.h"
 
 #include <nlohmann/json.hpp>
 
@@ -87,6 +89,36 @@ static Json energyJson(const std::optional<PimTiming> &timing, const MachineConf
   return parts ? quantity(parts->totalPj(), "pJ", "modelled") : Json(nullptr);
 }
 
+/// How DPUs share a nest: what a plan on a machine with DPUs shows beside times.
+static Json dpuJson(const Program &program, const Plan &plan, uint32_t index) {
+  const NestInstance &nest = program.nests[index];
+  const DpuKernel *kernel = nest.kernel < plan.dpuKernels.size() ? plan.dpuKernels[nest.kernel].get() : nullptr;
+  if (!kernel)
+    return nullptr;
+  const dpu::DpuConfig &config = *plan.options.machine.dpus;
+  auto dpus = kernel->dpus();
+  double transferNs = 0;
+  Json splits = Json::array(), resident = Json::array();
+  for (const CrossingRecord &record : plan.transfers->perNest[index])
+    transferNs += record.timeNs;
+  for (const DpuKernel::Split &split : kernel->splits)
+    splits.push_back({{"extent", split.extent}, {"chunk", split.chunk}, {"parts", split.parts()}});
+  for (uint32_t operand : plan.transfers->residentOperands[index])
+    resident.push_back(program.buffers[nest.operands[operand].buffer].name);
+  return {{"dpus", dpus},
+          {"firstDpu", 0},
+          {"dpuShare", double(dpus) / double(config.numDpus)},
+          {"tasklets", kernel->tasklets},
+          {"busyTasklets", std::min(kernel->items, kernel->tasklets)},
+          {"splits", splits},
+          {"mramBytes", kernel->mramBytes},
+          {"mramCapacity", DpuKernel::mramRoom},
+          {"residentBytes", plan.transfers->residentBytes[index]},
+          {"residentBuffers", resident},
+          {"instructions", kernel->instructions},
+          {"transferTime", quantity(transferNs, "ns", "modelled")}};
+}
+
 static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
   const NestInstance &nest = program.nests[index];
   const NestKernel &kernel = program.kernels[nest.kernel];
@@ -118,6 +150,7 @@ static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {
            decision.predictedHostNs > 0 ? quantity(decision.predictedHostNs, "ns", "predicted") : Json(nullptr)},
           {"predictedPimTime",
            decision.predictedPimNs > 0 ? quantity(decision.predictedPimNs, "ns", "predicted") : Json(nullptr)},
+          {"dpu", dpuJson(program, plan, index)},
           {"facts", factsJson(kernel.facts)},
           {"profile", profileJson(profile, kernel.facts)},
           {"why", Json::parse(placement::decisionJson(decision))}};

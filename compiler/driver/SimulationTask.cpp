@@ -3,7 +3,9 @@
 
 #include "compiler/driver/SimulatorVersion.h"
 #include "compiler/profile/ScratchArena.h"
+#include "runtime/DpuKernel.h"
 #include "runtime/Error.h"
+#include "sim/dpu/DpuDevice.h"
 #include "sim/system/SampledLaunch.h"
 #include "sim/system/SimulatedDevice.h"
 
@@ -112,11 +114,44 @@ static Json operandsJson(const Program &program) {
   return document;
 }
 
+/// What a device needs of a DPU kernel, and back.
+static Json layoutJson(const DpuKernel &kernel) {
+  Json splits = Json::array(), operands = Json::array();
+  for (const DpuKernel::Split &split : kernel.splits)
+    splits.push_back({split.extent, split.chunk});
+  for (const DpuKernel::Operand &operand : kernel.operands) {
+    Json dimensions = Json::array();
+    for (const DpuKernel::Dimension &dimension : operand.dimensions)
+      dimensions.push_back({dimension.size, dimension.stride, dimension.offset, dimension.length,
+                            dimension.packedStride, dimension.steps});
+    operands.push_back({operand.argument, operand.elementBytes, operand.mramOffset, operand.bytes, operand.isRead,
+                        operand.isWritten, dimensions});
+  }
+  return {{"splits", splits}, {"operands", operands}, {"items", kernel.items}, {"tasklets", kernel.tasklets}};
+}
+
+static std::shared_ptr<const DpuKernel> parseLayout(const Json &document) {
+  auto kernel = std::make_shared<DpuKernel>();
+  for (const Json &entry : document.at("splits"))
+    kernel->splits.push_back({entry.at(0), entry.at(1)});
+  for (const Json &entry : document.at("operands")) {
+    DpuKernel::Operand operand{"",          "",          entry.at(0), entry.at(1), entry.at(2),
+                               entry.at(3), entry.at(4), entry.at(5), {}};
+    for (const Json &dimension : entry.at(6))
+      operand.dimensions.push_back(
+          {dimension.at(0), dimension.at(1), dimension.at(2), dimension.at(3), dimension.at(4), dimension.at(5)});
+    kernel->operands.push_back(std::move(operand));
+  }
+  kernel->items = document.at("items");
+  kernel->tasklets = document.at("tasklets");
+  return kernel;
+}
+
 SimulationTask::SimulationTask(const Program &program, uint32_t nest, const PimKernel &code,
                                const MachineConfig &machine, Simulation simulation)
     : program_(cutNest(program, nest)), code_(code), simulation_(simulation) {
   llvm::StringRef elf(reinterpret_cast<const char *>(code.elf.data()), code.elf.size());
-  key_.code = hashOf(hashOf(elf) + fmt::format(" {}", code.tasks));
+  key_.code = hashOf(hashOf(elf) + fmt::format(" {}", code.tasks) + (code.dpu ? layoutJson(*code.dpu).dump() : ""));
   key_.operands = hashOf(operandsJson(program_).dump());
   key_.machine = simulatedMachineHash(machine);
   key_.sampling = samplingText(simulation);
@@ -127,6 +162,8 @@ SimulationTask::SimulationTask(const Program &program, uint32_t nest, const PimK
 static constexpr int64_t executedVectorBits = 512;
 
 bool canSimulate(const MachineConfig &machine) {
+  if (machine.dpus)
+    return true;
   bool executesKernels = machine.kind == "near-memory-cores" || machine.kind == "host";
   return executesKernels && machine.core.vectorBits <= executedVectorBits;
 }
@@ -156,6 +193,8 @@ PimTiming SimulationTask::simulate(const MachineConfig &machine, int threads) co
     target.host = static_cast<std::byte *>(scratch.operands()[i]) - nest.operands[i].byteOffset;
     target.isWritable |= nest.operands[i].writes;
   }
+  if (machine.dpus)
+    return simulateOn(dpu::DpuDevice(machine, threads), simulation_, code_, bound, nest.operands);
   if (machine.kind == "host")
     return simulateOn(sim::HostDevice(machine), simulation_, code_, bound, nest.operands);
   return simulateOn(sim::NmcDevice(machine, threads), simulation_, code_, bound, nest.operands);
@@ -167,6 +206,8 @@ std::string SimulationTask::serialize() const {
   document["nest"] = program_.nests.front().id;
   document["tasks"] = code_.tasks;
   document["reductionTrips"] = code_.reductionTrips;
+  if (code_.dpu)
+    document["layout"] = layoutJson(*code_.dpu);
   const auto *begin = reinterpret_cast<const uint8_t *>(code_.elf.data());
   document["elf"] = Json::binary({begin, begin + code_.elf.size()});
   document["simulation"] = static_cast<int>(simulation_);
@@ -200,6 +241,8 @@ SimulationTask SimulationTask::parse(const std::string &bytes) {
   task.program_.kernels.push_back(kernel);
   task.code_.tasks = document.at("tasks");
   task.code_.reductionTrips = document.at("reductionTrips");
+  if (document.contains("layout"))
+    task.code_.dpu = parseLayout(document.at("layout"));
   const auto &elf = document.at("elf").get_binary();
   const auto *begin = reinterpret_cast<const std::byte *>(elf.data());
   task.code_.elf.assign(begin, begin + elf.size());

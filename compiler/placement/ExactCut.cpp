@@ -139,7 +139,7 @@ void placeByCut(const ProgramView &view, std::span<const double> hostNs, std::sp
   std::vector<SideTimes> times(view.nests.size());
   for (size_t i = 0; i < times.size(); ++i) {
     uint32_t kernel = view.nests[i].instance.kernel;
-    times[i] = {hostNs[kernel], pimNs[kernel], std::nullopt};
+    times[i] = {hostNs[kernel], pimNs[kernel] + view.nests[i].transferNs, std::nullopt};
     if (!view.isOpen[i])
       times[i].fixed = decisions[i].site;
   }

@@ -11,7 +11,8 @@
 namespace nearbank::placement {
 
 void placeGreedy(const NestView &nest, NestDecision &decision) {
-  PimTimePrediction prediction = predictPimTime(nest.kernel.facts, nest.profile, nest.machine);
+  PimTimePrediction prediction = predictPimTime(nest.kernel.facts, nest.profile, nest.machine, nest.dpuKernel);
+  double pimNs = prediction.totalNs + nest.transferNs;
   HostTime host = hostTimeOf(nest);
   double hostNs = host.ns;
   // PL-4 (docs/model.md): predicted PIM time with launch and return <= host time.
@@ -24,7 +25,12 @@ void placeGreedy(const NestView &nest, NestDecision &decision) {
       {"coherence.returnNs", nest.machine.coherence.returnNs, "ns", "machine file"},
       {host.name, hostNs, "ns", host.provenance},
   };
-  equation.value = prediction.totalNs;
+  if (nest.dpuKernel) {
+    equation.text = "predicted PIM time with launch and transfers <= host time of all threads";
+    equation.inputs[1] = {"transfers", nest.transferNs, "ns", "machine file"};
+    equation.inputs.erase(equation.inputs.begin() + 2);
+  }
+  equation.value = pimNs;
   equation.threshold = hostNs;
   evaluate(equation, true);
   if (nest.host == nullptr)
@@ -32,15 +38,15 @@ void placeGreedy(const NestView &nest, NestDecision &decision) {
   bool isFaster = equation.isPassed;
   decision.equations.push_back(equation);
   decision.site = isFaster ? Site::Pim : Site::Host;
-  decision.reason =
-      fmt::format("predicted PIM time {} ns (launch and return included) is {} {} host time {} ns",
-                  shortNumber(prediction.totalNs), isFaster ? "at or below" : "above", host.kind, shortNumber(hostNs));
+  decision.reason = fmt::format("predicted PIM time {} ns ({} included) is {} {} host time {} ns", shortNumber(pimNs),
+                                nest.dpuKernel ? "launch and transfers" : "launch and return",
+                                isFaster ? "at or below" : "above", host.kind, shortNumber(hostNs));
   if (isFaster)
-    decision.flip = fmt::format("a host time below {} ns, or PIM slower by {} ns", shortNumber(prediction.totalNs),
-                                shortNumber(hostNs - prediction.totalNs));
+    decision.flip =
+        fmt::format("a host time below {} ns, or PIM slower by {} ns", shortNumber(pimNs), shortNumber(hostNs - pimNs));
   else
-    decision.flip = fmt::format("a host time of at least {} ns, or PIM faster by {} ns",
-                                shortNumber(prediction.totalNs), shortNumber(prediction.totalNs - hostNs));
+    decision.flip = fmt::format("a host time of at least {} ns, or PIM faster by {} ns", shortNumber(pimNs),
+                                shortNumber(pimNs - hostNs));
 }
 
 } // namespace nearbank::placement

@@ -16,7 +16,8 @@ void placeMinCut(const ProgramView &view, std::vector<NestDecision> &decisions) 
     hostNs[nest.instance.kernel] = host.ns;
     source.hostName = host.name;
     source.hostProvenance = host.provenance;
-    pimNs[nest.instance.kernel] = predictPimTime(nest.kernel.facts, nest.profile, nest.machine).kernelNs;
+    pimNs[nest.instance.kernel] =
+        predictPimTime(nest.kernel.facts, nest.profile, nest.machine, nest.dpuKernel).kernelNs;
   }
   placeByCut(view, hostNs, pimNs, source, decisions);
 }

@@ -3,6 +3,8 @@
 #include "compiler/placement/PimTimeModel.h"
 
 #include "compiler/placement/TimeModel.h"
+#include "runtime/DpuKernel.h"
+#include "sim/dpu/DpuConfig.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +20,8 @@ constexpr double contractionTile = 16;
 constexpr double tilePointers = 8;
 // Share of a polynomial's operations that wait for the one before: two halves of it are evaluated side by side.
 constexpr double polynomialChain = 0.5;
+// Of an emitted DPU program before its first piece of work and after its last.
+constexpr double startSlots = 60;
 
 /// Trips of the innermost loop over the whole nest.
 double innermostTrips(const NestFacts &facts) {
@@ -55,10 +59,28 @@ double latencyCycles(const NestFacts &facts, const MachineConfig &machine) {
   return cycles;
 }
 
+/// PL-10: of the DPU with the most work, the longer of what its pipeline issues and what its DMA engine moves.
+PimTimePrediction predictDpuTime(const DpuKernel &kernel, const dpu::DpuConfig &config) {
+  PimTimePrediction prediction;
+  double busy = double(std::min(kernel.items, kernel.tasklets));
+  double rounds = std::ceil(double(kernel.items) / double(kernel.tasklets));
+  prediction.coresUsed = double(kernel.dpus());
+  prediction.imbalance = rounds * busy / double(kernel.items);
+  prediction.issueCycles = (rounds * kernel.slotsPerItem + startSlots) * std::max(config.dispatchCycles, busy);
+  prediction.stallCycles = kernel.dmaTransfers * config.dmaOccupancyCycles + kernel.dmaBytes * config.dmaCyclesPerByte;
+  prediction.dramBytes = kernel.dmaBytes * double(kernel.dpus());
+  prediction.computeNs = prediction.issueCycles / config.clockMHz * 1e3;
+  prediction.bandwidthNs = prediction.stallCycles / config.clockMHz * 1e3;
+  prediction.kernelNs = prediction.totalNs = std::max(prediction.computeNs, prediction.bandwidthNs);
+  return prediction;
+}
+
 } // namespace
 
 PimTimePrediction predictPimTime(const NestFacts &facts, const profile::NestProfile &profile,
-                                 const MachineConfig &machine) {
+                                 const MachineConfig &machine, const DpuKernel *dpuKernel) {
+  if (machine.dpus)
+    return dpuKernel ? predictDpuTime(*dpuKernel, *machine.dpus) : PimTimePrediction{};
   PimTimePrediction prediction;
   // Tasks of the schedule where they are known: a core takes whole tasks.
   double tasks = double(std::max<int64_t>(1, profile.parallelTasks > 0 ? profile.parallelTasks : facts.parallelExtent));

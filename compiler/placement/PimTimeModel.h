@@ -21,7 +21,8 @@ struct PimTimePrediction {
   double totalNs = 0;     ///< With launch and return.
 };
 
+/// @param dpuKernel how DPUs run the nest: then PL-10 predicts, and without it nothing does on a machine with DPUs
 PimTimePrediction predictPimTime(const NestFacts &facts, const profile::NestProfile &profile,
-                                 const MachineConfig &machine);
+                                 const MachineConfig &machine, const DpuKernel *dpuKernel = nullptr);
 
 } // namespace nearbank::placement

@@ -6,8 +6,10 @@
 #include "compiler/placement/PimTimeModel.h"
 #include "compiler/placement/Policy.h"
 #include "compiler/placement/Selectors.h"
+#include "runtime/DpuKernel.h"
 #include "runtime/Error.h"
 #include "runtime/NearestName.h"
+#include "sim/dpu/DpuConfig.h"
 
 #include <fmt/format.h>
 
@@ -52,6 +54,24 @@ bool isSerial(const NestFacts &facts) { return facts.parallelExtent < 2 || facts
 /// PL-3 as a record: shown with every decision, deciding for `greedy` (PL-4) and `min-cut` (PL-5) only.
 EquationRecord predictionRecord(const NestView &nest, const PimTimePrediction &prediction) {
   EquationRecord record;
+  if (nest.dpuKernel) {
+    const dpu::DpuConfig &config = *nest.machine.dpus;
+    const DpuKernel &kernel = *nest.dpuKernel;
+    record.id = "PL-10";
+    record.text = "max(issue cycles, DMA cycles) of the DPU with the most work / clock";
+    record.inputs = {{"items", double(kernel.items), "items", "MLIR"},
+                     {"slotsPerItem", kernel.slotsPerItem, "slots", "machine file"},
+                     {"imbalance", prediction.imbalance, "ratio", "MLIR"},
+                     {"issueCycles", prediction.issueCycles, "cycles", "MLIR"},
+                     {"dmaTransfers", kernel.dmaTransfers, "transfers", "MLIR"},
+                     {"dmaBytes", kernel.dmaBytes, "B", "MLIR"},
+                     {"dmaCycles", prediction.stallCycles, "cycles", "machine file"},
+                     {"dpus", prediction.coresUsed, "DPUs", "MLIR"},
+                     {"dpu.clockMHz", config.clockMHz, "MHz", "machine file"}};
+    record.value = prediction.kernelNs;
+    record.threshold = record.margin = record.ratio = NAN; // It decides nothing by itself.
+    return record;
+  }
   record.id = "PL-3";
   record.text = "max((issue + stall cycles) / cores used x imbalance / clock, DRAM bytes / vault bandwidth)";
   record.inputs = {
@@ -126,9 +146,9 @@ void complete(const NestView &nest, NestDecision &decision) {
     decision.status = Status::Placed;
   if (nest.profile.key.empty())
     return;
-  PimTimePrediction prediction = predictPimTime(nest.kernel.facts, nest.profile, nest.machine);
+  PimTimePrediction prediction = predictPimTime(nest.kernel.facts, nest.profile, nest.machine, nest.dpuKernel);
   decision.predictedPimNs = prediction.kernelNs;
-  decision.predictedPimTotalNs = prediction.totalNs;
+  decision.predictedPimTotalNs = prediction.totalNs + nest.transferNs;
   decision.equations.push_back(predictionRecord(nest, prediction));
   if (nest.host == nullptr)
     return;
@@ -154,9 +174,13 @@ std::vector<NestView> viewNests(const PlacementInput &input) {
     instructions += profileOf(nest).cache.instructions;
   }
   std::vector<NestView> views;
-  for (const NestInstance &nest : program.nests)
+  for (size_t i = 0; i < program.nests.size(); ++i) {
+    const NestInstance &nest = program.nests[i];
+    double transferNs = i < input.transferNs.size() ? input.transferNs[i] : 0;
+    const DpuKernel *dpu = nest.kernel < input.dpuKernels.size() ? input.dpuKernels[nest.kernel].get() : nullptr;
     views.push_back({nest, program.kernels[nest.kernel], profileOf(nest), input.machine,
-                     std::max(1.0, executions[nest.kernel]), hostNs, instructions, input.host});
+                     std::max(1.0, executions[nest.kernel]), hostNs, instructions, input.host, transferNs, dpu});
+  }
   return views;
 }
 

@@ -71,6 +71,9 @@ struct PlacementInput {
   const MachineConfig *host = nullptr; ///< Modelled host; null when the measured times of this host count.
   std::span<const std::optional<double>> hostSimulatedNs =
       {}; ///< Simulated time on the modelled host by kernel index. Only `oracle` reads it.
+  /// Machines with DPUs: what each launch of a nest pays besides its kernel (CX-5), by nest index.
+  std::span<const double> transferNs = {};
+  std::span<const std::shared_ptr<const DpuKernel>> dpuKernels = {}; ///< Of the same machines, by kernel index.
 };
 
 struct PlacementResult {

@@ -16,10 +16,12 @@ struct NestView {
   const NestKernel &kernel;
   const profile::NestProfile &profile; ///< Empty key when there is none.
   const MachineConfig &machine;
-  double executions = 1;               ///< Instances of the same kernel in the timed program.
-  double programHostNs = 0;            ///< Measured host time of all timed nests.
-  double programInstructions = 0;      ///< CM-4 instructions of all timed nests.
-  const MachineConfig *host = nullptr; ///< Modelled host; null when the measured times of this host count.
+  double executions = 1;                ///< Instances of the same kernel in the timed program.
+  double programHostNs = 0;             ///< Measured host time of all timed nests.
+  double programInstructions = 0;       ///< CM-4 instructions of all timed nests.
+  const MachineConfig *host = nullptr;  ///< Modelled host; null when the measured times of this host count.
+  double transferNs = 0;                ///< CX-5: what a launch on DPUs pays besides the kernel; 0 elsewhere.
+  const DpuKernel *dpuKernel = nullptr; ///< Where DPUs run it.
 };
 
 /// What a nest takes on the host, as far as a policy may know: PL-9 for a modelled host, else measured.

@@ -112,6 +112,12 @@ _BaselineOption = Annotated[
     typer.Option(readable=False, metavar="FILE|DIR", help="Earlier report; differences from it are shown."),
 ]
 _TrainOption = Annotated[bool, typer.Option("--train", help="Compile the loss and its backward pass too.")]
+_EmitUpmemOption = Annotated[
+    Path | None,
+    typer.Option(
+        readable=False, metavar="DIR", help="Write the nests placed on DPUs of an upmem-N machine as UPMEM C there."
+    ),
+]
 _OutOption = Annotated[
     Path | None,
     typer.Option(readable=False, metavar="DIR", help="Folder of the report; default nearbank-out/SPEC-MACHINE-POLICY."),
@@ -165,6 +171,7 @@ def _plan_or_run(
     mpi: _MpiOption = False,
     baseline: _BaselineOption = None,
     train: _TrainOption = False,
+    emit_upmem: _EmitUpmemOption = None,
     out: _OutOption = None,
     output_format: _FormatOption = Format.text,
     show_all: _AllOption = False,
@@ -198,6 +205,7 @@ def _plan_or_run(
         mpi=mpi,
         baseline=baseline,
         train=train,
+        emit_upmem=emit_upmem,
         out=out,
         output_format=output_format.value,
         show_all=show_all,

@@ -45,6 +45,7 @@ class Request:
     mpi: bool = False
     baseline: Path | None = None
     train: bool = False
+    emit_upmem: Path | None = None
     out: Path | None = None
     output_format: str = "text"
     show_all: bool = False
@@ -128,6 +129,7 @@ def _session_arguments(request: Request, assignments: list[tuple[str, str]], pro
         "set": assignments,
         "jobs": request.jobs or len(os.sched_getaffinity(0)),
         "train": request.train,
+        "emit_upmem": request.emit_upmem,
         "progress": progress,
     }
 

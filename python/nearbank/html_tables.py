@@ -125,6 +125,11 @@ _MEANINGS = {
     "fetch": "lines that PIM wrote, read by the host",
     "launch": "control passes from host to PIM",
     "return": "control passes from PIM to host",
+    "scatter": "operands shared out among DPUs",
+    "broadcast": "operands that every DPU gets whole",
+    "gather": "results read from DPUs",
+    "load": "programs loaded into DPUs",
+    "arrange": "copies on the host into the order in which DPUs hold data",
 }
 
 

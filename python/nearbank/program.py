@@ -174,6 +174,32 @@ class PlacedGraph:
         self.plan_document = self.numbering.merge_plans(plans)
         return self.plan_document
 
+    def emit_upmem(self, folder: str) -> list[str]:
+        """Write what the last plan placed on DPUs as UPMEM projects, one folder for each distinct nest.
+
+        Parameters
+        ----------
+        folder : str
+            Where; it is made when it is not there.
+
+        Returns
+        -------
+        list of str
+            Names of the folders in it.
+
+        Raises
+        ------
+        nearbank.errors.DeviceError
+            NB0601 when it cannot be written.
+        """
+        pieces = self.compiled_pieces
+        prefixes = [f"part{number}_" if len(pieces) > 1 else "" for number in range(len(pieces))]
+        return [
+            name
+            for piece, prefix in zip(pieces, prefixes, strict=True)
+            for name in piece.program.emit_upmem(folder, prefix)
+        ]
+
     def _piece_options(self, simulate: str, simulate_host: str) -> list[tuple[CompiledPiece, dict[str, Any]]]:
         """Compiled pieces with the options that the core's plan takes for them."""
         settings = self.settings

@@ -37,8 +37,9 @@ def plan(spec, example_inputs=None, **options) -> Report:
         values of ``set`` may be lists: the report then holds one run for each combination, and ``policy="all"`` stands
         for all policies; ``jobs`` (processes that simulate, 1 by default); ``batch`` (of a built-in model),
         ``dtype`` ("f32", "bf16", "f16", "f64"), ``train`` (loss and gradients), ``out`` (folder for the report),
-        ``progress`` (called with stage, done, total); for a full-size model ``tokens``, ``decode``, ``context``,
-        ``layers`` and ``weights`` as in `nearbank.large_models.Size`.
+        ``progress`` (called with stage, done, total), ``emit_upmem`` (folder for the nests placed on DPUs, as UPMEM
+        C; a folder in it for each run where there are several); for a full-size model ``tokens``, ``decode``,
+        ``context``, ``layers`` and ``weights`` as in `nearbank.large_models.Size`.
 
     Returns
     -------
@@ -87,6 +88,7 @@ def run(spec, example_inputs=None, **options) -> Report:
 def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
     progress = options.pop("progress", None) or (lambda *_: None)
     out = options.pop("out", None)
+    emit_upmem = options.pop("emit_upmem", None)
     simulating = {name: options.pop(name) for name in ("jobs", "executor", "workers") if name in options}
     loading = {name: options.pop(name) for name in ("batch", "dtype", "train") if name in options}
     names = [entry.name for entry in dataclasses.fields(large_models.Size)]
@@ -99,7 +101,9 @@ def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
 
     # An unknown machine or a wrong machine file is reported before anything slow is done.
     for machine, assignments in dict.fromkeys((v.settings.machine, v.settings.set) for v in variants):
-        rundoc.machine_values(machine, assignments)
+        values = rundoc.machine_values(machine, assignments)
+        if emit_upmem is not None:
+            _check_emission(machine, values, where)
     if settings.modelled_host:
         rundoc.machine_values(settings.modelled_host, ())
 
@@ -114,12 +118,15 @@ def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
         graph, captured = _compile(model, settings, progress, execute)
     _simulate_pending(graph, variants, execute, progress, **simulating)
     entries = []
-    for variant in variants:
+    for number, variant in enumerate(variants):
         graph.settings = variant.settings
         graph.plan(*_planned_simulation(variant.settings, execute))
+        emitted = []
+        if emit_upmem is not None:
+            emitted = [_emitted(graph, Path(emit_upmem) / (f"run{number}" if len(variants) > 1 else ""))]
         comparison = _compare(graph, captured, variant.settings, progress) if execute else {}
         entry = rundoc.run_entry(graph, graph.name, variant.settings.simulate, variant.swept)
-        entry["messages"] = [*entry["messages"], *messages, *comparison.pop("messages", [])]
+        entry["messages"] = [*entry["messages"], *messages, *emitted, *comparison.pop("messages", [])]
         entry["summary"].update(comparison)
         entries.append(entry)
     verb = "run" if execute else "plan"
@@ -128,6 +135,28 @@ def _plan_or_run(spec, example_inputs, options, execute: bool) -> Report:
         report.save(Path(out))
     _remember(report)
     return report
+
+
+def _check_emission(machine: str, values, where: str) -> None:
+    if not values or any(value["path"] == "system.dpus" for value in values):
+        return
+    raise make_error(
+        "user",
+        "NB0208",
+        "value is not valid for this option",
+        where=f"{where}, option emit_upmem",
+        expected="a machine with DPUs",
+        actual=f"machine {machine}",
+        fix="--machine upmem-64",
+    )
+
+
+def _emitted(graph, folder) -> str:
+    """Write the nests on DPUs as UPMEM projects, and say what was written."""
+    names = graph.emit_upmem(str(folder))
+    if not names:
+        return f"--emit-upmem: {graph.settings.policy} places no nest on DPUs of {graph.settings.machine}"
+    return f"UPMEM projects of {len(names)} distinct nests were written to {folder}"
 
 
 def _check_jobs(jobs, where: str) -> None:

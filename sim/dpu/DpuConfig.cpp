@@ -22,7 +22,11 @@ struct Scalar {
   LinkLevel DpuConfig::*level = nullptr; ///< Where the member is that of a level of links.
   double LinkLevel::*ofLevel = nullptr;
 
-  double &in(DpuConfig &config) const { return level ? config.*level.*ofLevel : config.*member; }
+  double PlacementThresholds::*threshold = nullptr; ///< Where the member is a threshold of placement.
+
+  double &in(DpuConfig &config) const {
+    return threshold ? config.thresholds.*threshold : level ? config.*level.*ofLevel : config.*member;
+  }
 };
 
 const std::vector<Scalar> scalars = {
@@ -64,6 +68,11 @@ const std::vector<Scalar> scalars = {
     {"link.rankLatencyNs", "ns", nullptr, &DpuConfig::rankLink, &LinkLevel::latencyNs},
     {"link.systemGBs", "GB/s", nullptr, &DpuConfig::systemLink, &LinkLevel::bandwidthGBs},
     {"link.systemLatencyNs", "ns", nullptr, &DpuConfig::systemLink, &LinkLevel::latencyNs},
+    {"placement.workOperations", "operations", nullptr, nullptr, nullptr, &PlacementThresholds::workOperations},
+    {"placement.workShare", "share", nullptr, nullptr, nullptr, &PlacementThresholds::workShare},
+    {"placement.mpki", "misses/kilo-instruction", nullptr, nullptr, nullptr, &PlacementThresholds::mpki},
+    {"placement.lfmr", "share", nullptr, nullptr, nullptr, &PlacementThresholds::lfmr},
+    {"placement.intensity", "operations/B", nullptr, nullptr, nullptr, &PlacementThresholds::intensity},
 };
 
 struct Table {
@@ -91,8 +100,10 @@ public:
     collectFile(config);
     for (const auto &[path, value] : sets_)
       set(path, value);
-    for (const Scalar &scalar : scalars)
+    for (const Scalar &scalar : scalars) {
       scalar.in(config) = number(scalar);
+      config.values.push_back(valueOf(scalar.path));
+    }
     std::vector<double> ranks = numbers(leaf("transfers.ranks"), "transfers.ranks");
     for (const Table &table : tables)
       config.*table.member = readTable(table.name, ranks);
@@ -136,7 +147,15 @@ private:
     }
     YAML::Node changed = YAML::Clone(found->second);
     changed["value"] = value;
+    changed["source"] = "command line";
     found->second.reset(changed);
+    layers_[path] = fmt::format("--set {}={}", path, value);
+  }
+
+  MachineValue valueOf(const char *path) {
+    const YAML::Node &node = leaf(path);
+    auto text = [&](const char *key) { return node[key].as<std::string>(""); };
+    return {path, text("value"), text("unit"), text("source"), layers_[path]};
   }
 
   std::string at(const YAML::Mark &mark) const {
@@ -177,6 +196,7 @@ private:
           fail("NB0107", "value without unit and source in a machine description", at(entry.first.Mark()),
                path + ": {value: NUMBER, unit: UNIT, source: WHERE IT COMES FROM}", "less");
         leaves_[path].reset(entry.second);
+        layers_[path] = fmt::format("{}:{}", path_, entry.first.Mark().line + 1);
       }
     }
   }
@@ -236,6 +256,7 @@ private:
   const std::vector<std::pair<std::string, std::string>> &sets_;
   bool isBase_ = false;
   std::map<std::string, YAML::Node> leaves_;
+  std::map<std::string, std::string> layers_; ///< Where each leaf comes from.
 };
 
 // Index i with knots[i] <= value < knots[i+1], and how far between them in logarithms.

@@ -2,6 +2,8 @@
 // A machine of kind upmem: its DPUs and what the host pays to reach them.
 #pragma once
 
+#include "runtime/Machine.h"
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -44,11 +46,16 @@ struct DpuConfig {
   // energy
   double dpuWatts = 0;
   TransferTable toMram, fromMram, toWram, fromWram;
-  unsigned numDpus = 0; ///< All DPUs, or the N of upmem-N.
+  PlacementThresholds thresholds;
+  std::vector<MachineValue> values; ///< Every value that is a single number, with its source.
+  unsigned numDpus = 0;             ///< All DPUs, or the N of upmem-N.
+  std::string translator;           ///< Shared library of the engine `fast`, where that is wanted.
 
   unsigned dpusPerRank() const { return static_cast<unsigned>(chipsPerRank * dpusPerChip); }
   /// Time in us of a transfer with `table` to or from `ranks` ranks, `most` DPUs in the fullest (HT-1, docs/model.md).
   double transferUs(const TransferTable &table, double bytesPerDpu, unsigned ranks, unsigned most) const;
+  /// The same of a broadcast to MRAM.
+  double broadcastUs(double bytes, unsigned ranks) const { return toMram.at(bytes, ranks) / broadcastSpeedup; }
 };
 
 /// Reads a machine file of kind upmem; `base: FILE` in it takes over what another one beside it says. `numDpus` 0 takes

@@ -78,7 +78,7 @@ protected:
   }
   static constexpr int64_t tasks = 1000;
   MachineConfig config;
-  PimKernel kernel{elfOf(incrementCode()), tasks};
+  PimKernel kernel{elfOf(incrementCode()), nullptr, tasks};
   std::vector<int64_t> in = std::vector<int64_t>(tasks), out = std::vector<int64_t>(tasks, -1);
   bool isOutputWritable = true;
   KernelStatus status;

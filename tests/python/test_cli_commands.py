@@ -139,6 +139,8 @@ def test_options_reach_the_session(session):
         "--host",
         "native",
         "--train",
+        "--emit-upmem",
+        "projects",
         "--out",
         "here",
     ]
@@ -166,6 +168,7 @@ def test_options_reach_the_session(session):
         "set": [("core.count", "32"), ("link.latencyNs", "30")],
         "jobs": 3,
         "train": True,
+        "emit_upmem": Path("projects"),
     }
     assert Path("here/run.json").exists()
 

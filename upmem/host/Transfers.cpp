@@ -82,8 +82,7 @@ double transferUs(const std::vector<dpu_t *> &active, Place place, Direction dir
   auto bytes = static_cast<double>(length);
   if (!isBroadcast)
     return config.transferUs(table, bytes, ranks, most);
-  double us = table.at(bytes, std::max(1u, ranks));
-  return place.isMram ? us / config.broadcastSpeedup : us;
+  return place.isMram ? config.broadcastUs(bytes, std::max(1u, ranks)) : table.at(bytes, std::max(1u, ranks));
 }
 
 void move(dpu_t &one, Place place, Direction direction, void *buffer, size_t length) {

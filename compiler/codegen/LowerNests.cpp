@@ -32,8 +32,9 @@ void relaxFloatMath(linalg::GenericOp op) {
       auto argument = dyn_cast<BlockArgument>(value);
       return argument && argument.getOwner() == op.getBody() && argument.getArgNumber() >= op.getNumDpsInputs();
     });
+    // LLVM's backend reorders a sum only where the sign of a zero is left open as well.
     if (op.getNumReductionLoops() > 0 && isCarried)
-      flags = flags | arith::FastMathFlags::reassoc;
+      flags = flags | arith::FastMathFlags::reassoc | arith::FastMathFlags::nsz;
     inner->setAttr(fastMath.getFastMathAttrName(), arith::FastMathFlagsAttr::get(context, flags));
   });
 }

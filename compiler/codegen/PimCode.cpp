@@ -3,12 +3,15 @@
 #include "compiler/codegen/OptimizeModule.h"
 #include "compiler/codegen/RiscvLink.h"
 
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
 
 #include <mutex>
 
@@ -42,6 +45,34 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(const std::string &fea
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(triple, "generic-rv64", features, options,
                                                                           llvm::Reloc::Static, llvm::CodeModel::Medium,
                                                                           llvm::CodeGenOptLevel::Aggressive));
+}
+
+/// How often an innermost loop is unrolled, by the instructions of its body: register tiles, whose many values go round
+/// the loop, have no registers left.
+static unsigned unrollCount(const llvm::Loop &loop) {
+  constexpr size_t smallBody = 24, largeBody = 64;
+  constexpr ptrdiff_t mostValuesCarried = 4;
+  size_t instructions = 0;
+  for (const llvm::BasicBlock *block : loop.blocks())
+    instructions += block->size();
+  auto carried = loop.getHeader()->phis();
+  if (instructions > largeBody || std::distance(carried.begin(), carried.end()) > mostValuesCarried)
+    return 1;
+  return instructions > smallBody ? 4 : 8;
+}
+
+/// An in-order core waits for each result and for each branch taken. With several iterations at hand, the scheduler
+/// puts other work in between; LLVM unrolls nothing for such a core by itself.
+static void unrollLoops(llvm::Module &module) {
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    llvm::DominatorTree dominators(function);
+    llvm::LoopInfo loops(dominators);
+    for (llvm::Loop *loop : loops.getLoopsInPreorder())
+      if (unsigned count = loop->isInnermost() ? unrollCount(*loop) : 1; count > 1)
+        llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.count", count);
+  }
 }
 
 static PimKernel compile(LoweredKernels &lowered, const std::string &kernel, VectorUnit vector, const char *tune,
@@ -80,6 +111,8 @@ static PimKernel compile(LoweredKernels &lowered, const std::string &kernel, Vec
 }
 
 PimKernel compilePim(LoweredKernels &lowered, const std::string &kernel, std::string &failure, VectorUnit vector) {
+  if (vector.bits == 0) // Else LLVM vectorises, and interleaves what it vectorises.
+    unrollLoops(*lowered.module);
   return compile(lowered, kernel, vector, inOrderTune, failure);
 }
 

@@ -12,8 +12,9 @@
 namespace nearbank::placement {
 namespace {
 
-// Pointer increments, counter, compare and branch of one innermost iteration with three operands.
-constexpr double loopInstructions = 5;
+// Pointer increments, counter, compare and branch of one trip of the innermost loop with three operands, and those of
+// them that a trace counts.
+constexpr double loopInstructions = 5, tracedLoopInstructions = 4;
 // Contractions keep a register tile of 4 x 4 results: 16 iterations share one trip of the innermost loop.
 constexpr double contractionTile = 16;
 // Pointers that the innermost loop of that tile increments; a trace does not count address arithmetic.
@@ -23,10 +24,15 @@ constexpr double polynomialChain = 0.5;
 // Of an emitted DPU program before its first piece of work and after its last.
 constexpr double startSlots = 60;
 
-/// Trips of the innermost loop over the whole nest.
-double innermostTrips(const NestFacts &facts) {
-  return double(facts.iterations) / (facts.isContraction() ? contractionTile : 1);
+/// Iterations that a trip of the innermost loop makes: a register tile, or as many as the loop is unrolled for.
+double iterationsPerTrip(const NestFacts &facts) {
+  if (facts.isContraction())
+    return contractionTile;
+  return facts.operations.transcendentals > 0 ? 4 : 8;
 }
+
+/// Trips of the innermost loop over the whole nest.
+double innermostTrips(const NestFacts &facts) { return double(facts.iterations) / iterationsPerTrip(facts); }
 
 bool isTraced(const profile::NestProfile &profile) {
   return profile.cacheSource == "cache-model" && profile.cache.instructions > 0;
@@ -38,14 +44,16 @@ double numInstructions(const NestFacts &facts, const profile::NestProfile &profi
   // A contraction's multiply and add are one fused instruction.
   double fused = facts.isContraction() ? operations.floatOps / 2 : 0;
   if (isTraced(profile))
-    return profile.cache.instructions - fused + (facts.isContraction() ? innermostTrips(facts) * tilePointers : 0);
+    return profile.cache.instructions - fused +
+           (facts.isContraction() ? innermostTrips(facts) * tilePointers
+                                  : (innermostTrips(facts) - double(facts.iterations)) * tracedLoopInstructions);
   return operations.floatOps - fused + operations.integerOps + operations.divisions + operations.conversions +
          operations.loads + operations.stores + operations.transcendentals * transcendentalInstructions +
          innermostTrips(facts) * loopInstructions;
 }
 
-/// PL-3.2: cycles in which an in-order core waits for a result. Outside contractions, whose tile holds independent
-/// sums, each operation waits for the one before it.
+/// PL-3.2: cycles in which an in-order core waits for a result. The iterations of one trip fill each other's waits, but
+/// in a reduction every second operation waits for the one before it, and polynomials have branches in between.
 double latencyCycles(const NestFacts &facts, const MachineConfig &machine) {
   const CoreConfig &core = machine.core;
   const OperationCounts &operations = facts.operations;
@@ -55,7 +63,7 @@ double latencyCycles(const NestFacts &facts, const MachineConfig &machine) {
       operations.conversions * double(core.fpMoveCycles - 1) +
       operations.transcendentals * transcendentalInstructions * polynomialChain * double(core.fpFmaCycles - 1);
   if (!facts.isContraction())
-    cycles += operations.floatOps * double(core.fpAddCycles - 1);
+    cycles += operations.floatOps / (facts.hasReduction ? 2 : iterationsPerTrip(facts)) * double(core.fpAddCycles - 1);
   return cycles;
 }
 

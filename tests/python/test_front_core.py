@@ -101,6 +101,24 @@ def _arguments(graph, x, call):
     return [state.get(tuple(node.meta["val"].shape), x) for node in placeholders]
 
 
+class SumAndSums(nn.Module):
+    def forward(self, x, y):
+        return x + y, x.sum(1)
+
+
+@pytest.mark.parametrize("width", [512, 37, 3])
+def test_pim_loops_are_unrolled_at_any_length(width):
+    x, y = torch.randn(64, width), torch.randn(64, width)
+    total, sums = compiled(SumAndSums(), policy="pim-only", simulate="exact", set={"core.count": "1"})(x, y)
+    assert torch.equal(total, x + y)
+    torch.testing.assert_close(sums, x.double().sum(1).float(), rtol=0, atol=1e-6 * width)
+    if width == 512:
+        (graph,) = [graph for graph, _ in session._last.graphs]
+        counts = sorted(launch["instructions"] / x.numel() for launch in graph.record["launches"])
+        # A load and an addition; two loads, an addition and a store; a small share of a loop's overhead.
+        assert counts == pytest.approx([2.5, 4.5], abs=0.4)
+
+
 def test_an_index_out_of_range_is_an_index_error():
     call = compiled(nn.Embedding(10, 4), policy="cpu-only")
     call(torch.tensor([9]))

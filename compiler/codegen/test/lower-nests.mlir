@@ -41,7 +41,7 @@
 // CHECK:     func.func private @reduction_64x32_f32
 // CHECK-SAME:  nearbank.tasks = 64 : i64
 // CHECK:       %[[SUM:.*]] = scf.for {{.*}} iter_args
-// CHECK:         arith.addf %{{.*}}, %{{.*}} fastmath<reassoc,contract>
+// CHECK:         arith.addf %{{.*}}, %{{.*}} fastmath<reassoc,nsz,contract>
 // CHECK:       memref.store %[[SUM]]
 
 // A column sum walks rows and accumulates in memory, along contiguous columns; on PIM a task is a cache line of them.

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kMaxEntries = 256;         // MAX_ENTRIES of train.c.
 constexpr int64_t kMaxFloatFeatures = 65536; // MAX_BLOCKS of 64.
+constexpr int64_t kMaxBlock = 64;            // MAX_BLOCK of train.c.
 static_assert(sizeof(SgdArguments) % 8 == 0, "transfers go in units of 8 B");
 
 [[noreturn]] void refuse(const std::string &expected, const std::string &actual) {
@@ -26,6 +27,14 @@ static_assert(sizeof(SgdArguments) % 8 == 0, "transfers go in units of 8 B");
 }
 
 } // namespace
+
+int64_t blockLength(const Settings &settings, int64_t length, bool isSparse) {
+  if (settings.arithmetic == Arithmetic::Float32 && !isSparse)
+    return kMaxBlock; // FT-1.
+  int64_t tasklets = std::max<int64_t>(1, settings.numTasklets);
+  int64_t blocks = tasklets * ((length + kMaxBlock * tasklets - 1) / (kMaxBlock * tasklets));
+  return std::min(kMaxBlock, ((length + blocks - 1) / blocks + 1) / 2 * 2);
+}
 
 std::string kernelVariant(const Settings &settings, bool isSparse, bool hasValues) {
   return fmt::format("{}-{}-{}", settings.loss == Loss::Hinge ? "svm" : "lr",
@@ -61,6 +70,7 @@ DeviceImage::DeviceImage(const Settings &settings, const RowSource &source, int6
                                                   : settings.rateShift + settings.weightExponent - settings.classShift);
   a.decayShift = settings.l2Shift == kNoTerm || isFloat ? SGD_NO_TERM
                                                         : static_cast<uint32_t>(settings.rateShift + settings.l2Shift);
+  a.block = static_cast<uint32_t>(blockLength(settings, (features + (isSparse_ ? 2 : 1)) / 2 * 2, isSparse_));
   a.weightExponent = static_cast<uint32_t>(settings.weightExponent);
   a.isGradientOnly = settings.algorithm == Algorithm::GaSgd;
   a.hasPull = settings.algorithm == Algorithm::Admm;

@@ -16,6 +16,8 @@
 
 namespace nearbank::sgd {
 
+/// Elements of the blocks in which tasklets share a vector of `length`: as equal shares as blocks of at most 64 allow.
+int64_t blockLength(const Settings &settings, int64_t length, bool isSparse);
 /// Names the variant of the kernel that a job needs, as the build does: "lr-dense-q31", "svm-onehot-f32",
 /// "lr-values-q31", "svm-dense-pimopt".
 std::string kernelVariant(const Settings &settings, bool isSparse, bool hasValues);

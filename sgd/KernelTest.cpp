@@ -17,6 +17,7 @@ struct Case {
   Algorithm algorithm;
   int numTasklets = 1;
   int64_t features = 1;
+  int rateShift = 1;
 
   Loss loss() const { return variant.starts_with("svm") ? Loss::Hinge : Loss::Logistic; }
   bool isSparse() const { return variant.find("dense") == std::string::npos; }
@@ -37,8 +38,9 @@ Settings settingsOf(const Case &c) {
   settings.loss = c.loss();
   settings.arithmetic = c.isFloat() ? Arithmetic::Float32 : Arithmetic::Q31;
   settings.isPimOpt = c.isPimOpt();
+  settings.numTasklets = c.numTasklets;
   settings.batch = 4;
-  settings.rateShift = 1;
+  settings.rateShift = c.rateShift;
   settings.l2Shift = 3;
   settings.rate = 0.5f;
   settings.l2 = 0.125f;
@@ -117,6 +119,11 @@ TEST_P(KernelBitsTest, ComputesTheBitsOfTheTwin) {
         compare<F32>(c);
       else
         compare<Q31>(c);
+      // Products that are not shifted beyond their 31 bits.
+      c.rateShift = -3;
+      if (!c.isFloat() && !c.isPimOpt())
+        compare<Q31>(c);
+      c.rateShift = 1;
     }
 }
 

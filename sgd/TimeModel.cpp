@@ -2,6 +2,7 @@
 // Transfers from the machine's measured tables, DPU work from instruction and DMA counts.
 #include "sgd/TimeModel.h"
 
+#include "sgd/DeviceImage.h"
 #include "sgd/Sigmoid.h"
 
 #include <algorithm>
@@ -21,12 +22,15 @@ struct Costs {
   /// Counted in the training kernel's code (clang 22, -O2): a tasklet passes over an entry that is another one's, and
   /// updates a weight with a 64-bit gradient.
   static constexpr double scan = 9, update = 60;
+  /// What a tasklet does while others wait, beside arithmetic: counted by simulating rows of four features.
+  static constexpr double sampleAlone = 300, stepAlone = 600, launchAlone = 1000;
   static constexpr double loop = 3, load = 1, store = 1, add64 = 2, shift64 = 4, compare = 2;
 };
 
-/// Work of one DPU in one round: instructions of all tasklets, those of one tasklet while others wait, DMA cycles.
+/// Work of one DPU in one round: instructions of all tasklets, of those that own an entry of a sparse row, and of one
+/// tasklet while others wait; DMA.
 struct DpuWork {
-  double parallel = 0, serial = 0, dmaCycles = 0, dmaBytes = 0;
+  double parallel = 0, owned = 0, serial = 0, dmaCycles = 0, dmaBytes = 0;
 
   void read(const dpu::DpuConfig &machine, double bytes, double block) {
     dmaBytes += bytes;
@@ -62,11 +66,15 @@ void addSample(const Settings &settings, const dpu::DpuConfig &machine, const Wo
   double gradient = hasProducts && !isCheap ? multiplyAdd + Costs::compare + Costs::store
                     : isFloat               ? Costs::floatAdd + Costs::load + Costs::store
                                             : 2 * Costs::add64 + Costs::compare + Costs::load + Costs::store;
-  work.parallel += entries * (dot + gradient + 2 * Costs::loop) + tasklets * 30;
-  work.serial += sigmoidInstructions(settings) + tasklets * 4 + 20;
+  (shape.isSparse ? work.owned : work.parallel) += entries * (dot + gradient + 2 * Costs::loop);
+  work.parallel += tasklets * 30;
+  work.serial += sigmoidInstructions(settings) + tasklets * 4 + 20 + Costs::sampleAlone;
   if (shape.isSparse) {
     // Addresses of single weights; every tasklet looks at every entry, for the dot product and for the gradient.
-    work.parallel += entries * (16 + 2 * Costs::scan * tasklets);
+    work.owned += entries * 16;
+    work.parallel += entries * 2 * Costs::scan * tasklets;
+    if (isFloat) // Summed in their order.
+      work.serial += entries * (Costs::floatAdd + Costs::load + Costs::loop);
     for (double e = 0; e < entries; ++e) {
       work.read(machine, 8, 8);
       work.read(machine, 8, 8);
@@ -75,7 +83,7 @@ void addSample(const Settings &settings, const dpu::DpuConfig &machine, const Wo
     work.read(machine, entries * 4, std::max(8.0, entries * 4 / tasklets));
     return;
   }
-  double block = std::clamp(double(shape.features) * 4 / tasklets, 8.0, 512.0);
+  double block = 4 * double(blockLength(settings, shape.features, shape.isSparse));
   double blockOfGradient = block * gradientBytes / 4;
   work.read(machine, 8 * entries, block);
   work.read(machine, gradientBytes * entries, blockOfGradient);
@@ -88,8 +96,9 @@ void addStep(const Settings &settings, const dpu::DpuConfig &machine, const Work
   bool isFloat = settings.arithmetic == Arithmetic::Float32;
   double n = double(shape.features);
   double gradientBytes = isFloat || (settings.isPimOpt && !shape.isSparse) ? 4 : 8;
-  double block = std::clamp(n * 4 / double(settings.numTasklets), 8.0, 512.0);
+  double block = 4 * double(blockLength(settings, shape.features, shape.isSparse));
   work.write(machine, gradientBytes * n, block * gradientBytes / 4);
+  work.serial += Costs::stepAlone;
   if (!hasUpdate)
     return;
   double vectors = settings.algorithm == Algorithm::Admm ? 2 : 1;
@@ -97,6 +106,14 @@ void addStep(const Settings &settings, const dpu::DpuConfig &machine, const Work
   work.read(machine, 4 * n * vectors, block);
   work.read(machine, gradientBytes * n, block * gradientBytes / 4);
   work.write(machine, 4 * n, block);
+}
+
+/// Cycles of an instruction of what tasklets share in blocks of a vector of `length`: one where eleven are at work,
+/// more where few are, or where one has more than its share.
+double cyclesOfShared(const Settings &settings, const dpu::DpuConfig &machine, int64_t length, bool isSparse) {
+  int64_t stride = blockLength(settings, length, isSparse) * settings.numTasklets;
+  double busiest = double(std::min(length, (length + stride - 1) / stride * stride / settings.numTasklets));
+  return std::max(1.0, double(machine.dispatchCycles) * busiest / double(length));
 }
 
 /// The levels of links that the DPUs of a job cross, innermost first.
@@ -180,17 +197,27 @@ RoundTime roundTime(const Settings &settings, const dpu::DpuConfig &machine, con
   DpuWork sample, step;
   addSample(settings, machine, shape, sample);
   addStep(settings, machine, shape, !isGradient, step);
-  double rate = double(std::max<int64_t>(settings.numTasklets, 1));
-  double cyclesPerInstruction = std::max(1.0, double(machine.dispatchCycles) / rate);
-  double compute = samples * (sample.parallel * cyclesPerInstruction + sample.serial * double(machine.dispatchCycles)) +
-                   double(steps) * step.parallel * cyclesPerInstruction;
-  double dma = samples * sample.dmaCycles + double(steps) * step.dmaCycles;
+  double rate = double(settings.numTasklets), alone = double(machine.dispatchCycles);
+  double ofAll = std::max(1.0, alone / rate),
+         ofStep = cyclesOfShared(settings, machine, shape.features, shape.isSparse);
+  // Entries belong to tasklets by chance: the largest of `rate` loads of `mean` is about mean + sqrt(2 mean log(rate)).
+  double mean = double(shape.entriesPerRow) / rate;
+  double busiest = std::min(double(shape.entriesPerRow), mean + std::sqrt(2 * mean * std::log(rate)));
+  double ofOwned = std::max(1.0, alone * busiest / std::max(1.0, double(shape.entriesPerRow)));
+  double ofSamples =
+      samples * (sample.parallel * (shape.isSparse ? ofAll : ofStep) + sample.owned * ofOwned + sample.serial * alone);
+  double ofSteps = double(steps) * (step.parallel * ofStep + step.serial * alone);
+  // With one tasklet nothing overlaps; with eleven or more, computing hides DMA up to its own length. Samples and steps
+  // follow each other.
+  auto shown = [&](double dma, double compute) {
+    return dma - std::min(dma, compute) * std::min(1.0, (rate - 1) / 10.0);
+  };
+  double compute = ofSamples + ofSteps + Costs::launchAlone * alone;
+  double movement = shown(samples * sample.dmaCycles, ofSamples) + shown(double(steps) * step.dmaCycles, ofSteps);
   time.dmaBytes = samples * sample.dmaBytes + double(steps) * step.dmaBytes;
-  // With one tasklet nothing overlaps; with eleven or more, computing hides DMA up to its own length.
-  double hidden = std::min(dma, compute) * std::min(1.0, (rate - 1) / 10.0);
   double cycleSeconds = 1e-6 / machine.clockMHz;
   time.compute = compute * cycleSeconds;
-  time.movement = (dma - hidden) * cycleSeconds;
+  time.movement = movement * cycleSeconds;
   return time;
 }
 

@@ -20,6 +20,7 @@ except ImportError as cause:
 from nearbank.sgd_data import DataSet, data_error, from_arrays
 from nearbank.sgd_options import JobOptions
 from nearbank.sgd_scaling import make_scaling
+from nearbank.sgd_times import times_from
 from nearbank.sgd_training import TrainedJob, run_epochs, start_job
 
 
@@ -49,6 +50,8 @@ class _PimLinearClassifier(ClassifierMixin, BaseEstimator):
         scale="standard",
         shuffle=True,
         window=65536,
+        simulate="twin",
+        times="modelled",
         n_jobs=None,
         random_state=None,
     ):
@@ -71,6 +74,8 @@ class _PimLinearClassifier(ClassifierMixin, BaseEstimator):
         self.scale = scale
         self.shuffle = shuffle
         self.window = window
+        self.simulate = simulate
+        self.times = times
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -100,6 +105,8 @@ class _PimLinearClassifier(ClassifierMixin, BaseEstimator):
             staleness=self.staleness,
             max_weight=self.max_weight,
             class_weight=self.class_weight,
+            engine=self.simulate,
+            times=self.times,
             threads=0 if self.n_jobs in (None, -1) else self.n_jobs,
         )
 
@@ -214,6 +221,8 @@ class _PimLinearClassifier(ClassifierMixin, BaseEstimator):
         self.eta0_ = job.rate
         self.n_dpus_ = job.options.n_dpus
         self.traffic_ = job.traffic()
+        self.engine_ = job.options.engine
+        self.times_from_ = times_from(job)
 
     def decision_function(self, X):
         """Give the signed distance from the boundary, in units of the margin.
@@ -292,6 +301,11 @@ class PimLogisticRegression(_PimLinearClassifier):
         Permute the rows before they are dealt to the DPUs.
     window : int, default 65536
         Rows that `partial_fit` keeps.
+    simulate : {"twin", "exact", "fast"}, default "twin"
+        What computes: natively, with the bits of the DPUs, or simulated DPUs.
+    times : {"modelled", "sampled", "auto"}, default "modelled"
+        Where the twin's times of DPU work come from: closed forms, or rounds of a DPU that are simulated; ``"auto"``
+        samples where DPU programs can be compiled.
     n_jobs : int or None, default None
         Threads of this host; the result does not depend on it.
     random_state : int, RandomState or None, default None
@@ -306,8 +320,12 @@ class PimLogisticRegression(_PimLinearClassifier):
     classes_ : ndarray, shape (2,)
         Classes.
     history_ : list of dict
-        Per epoch: ``epoch``, ``round``, ``loss``, ``accuracy``, ``auc``, ``seconds`` by kind (modelled) and
-        ``dispersion``.
+        Per epoch (with ADMM a round): ``epoch``, ``round``, ``loss``, ``accuracy``, ``auc``, ``seconds`` by kind,
+        ``mramWramBytes`` and ``dispersion``.
+    engine_ : str
+        What computed.
+    times_from_ : str
+        Where ``seconds`` come from: which of them are simulated, which modelled.
     eta0_ : float
         Learning rate that was used.
     n_dpus_ : int

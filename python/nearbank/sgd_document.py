@@ -13,7 +13,7 @@ from nearbank import __version__
 from nearbank.report_files import prepare_folder, write_files
 from nearbank.sgd_data import DataSet
 from nearbank.sgd_scaling import Scaling
-from nearbank.sgd_times import TIME_KINDS
+from nearbank.sgd_times import TIME_KINDS, times_from
 from nearbank.sgd_training import TrainedJob
 
 SCHEMA = "nearbank-train-1"
@@ -101,7 +101,7 @@ def run_entry(engine: str, job: TrainedJob, data: DataSet, test: DataSet | None,
         "compat": options.compat,
         "sync": options.sync,
         "engine": engine,
-        "timesFrom": _times_from(job),
+        "timesFrom": times_from(job),
         "samples": job.samples,
         "dpus": options.n_dpus,
         "tasklets": options.n_tasklets,
@@ -121,14 +121,6 @@ def run_entry(engine: str, job: TrainedJob, data: DataSet, test: DataSet | None,
 def _kind_of_time(name: str, job: TrainedJob) -> str:
     is_simulated = name in ("dpuCompute", "mramWram") or (name == "waiting" and job.options.engine != "twin")
     return "simulated" if job.samples and is_simulated else "modelled"
-
-
-def _times_from(job: TrainedJob) -> str:
-    if not job.samples:
-        return "closed forms TM-1 to TM-6"
-    if job.options.engine == "twin":
-        return f"DPU work from {len(job.samples)} sampled rounds on the engine exact; the rest from TM-1, TM-2 and TM-6"
-    return f"DPU work of every round on the engine {job.options.engine}; the rest from TM-1, TM-2 and TM-6"
 
 
 def _local_steps(job: TrainedJob, data: DataSet) -> int:

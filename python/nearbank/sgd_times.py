@@ -153,3 +153,24 @@ def mean_share(data: DataSet, times: Mapping[str, Any], dpus: int) -> float:
         At most one.
     """
     return data.num_rows / (times["rowsPerDpu"] * dpus)
+
+
+def times_from(job: Any) -> str:
+    """Say where the times of a job come from.
+
+    Parameters
+    ----------
+    job : TrainedJob
+        Trained.
+
+    Returns
+    -------
+    str
+        Engine and equations (docs/model.md).
+    """
+    if not job.samples:
+        return "closed forms TM-1 to TM-8"
+    rest = "the rest from TM-1, TM-2, TM-6 and TM-8"
+    if job.options.engine == "twin":
+        return f"DPU work from {len(job.samples)} sampled rounds on the engine exact; {rest}"
+    return f"DPU work of every round on the engine {job.options.engine}; {rest}"

@@ -29,7 +29,7 @@ struct SgdArguments {
   float stepRate, decayRate;
   float floatClassWeights[2];
   uint32_t rowsAt, labelsAt, modelAt, pullAt, gradientAt, biasAt, tableAt;
-  uint32_t padding;
+  uint32_t block; /* Features of a block, an even number of at most 64. */
 };
 
 #endif

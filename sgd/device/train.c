@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mini-batch SGD on one DPU for GA-SGD, MA-SGD and ADMM. Tasklets share the features of each row in blocks of 64 (dense
+/* Mini-batch SGD on one DPU for GA-SGD, MA-SGD and ADMM. Tasklets share the features of each row in blocks (dense
  * rows), or the entries by their index (sparse rows), and the model in blocks. Variants: SGD_HINGE, SGD_SPARSE (1:
  * ones, 2: with values), SGD_F32, SGD_PIMOPT. */
 #include <barrier.h>
@@ -10,7 +10,7 @@
 #include "arguments.h"
 #include "numbers.h"
 
-#define BLOCK 64
+#define MAX_BLOCK 64 /* Features of a block; dense float32 rows always have so many, as sums follow blocks. */
 #define CACHED_BLOCKS (NR_TASKLETS > 16 ? 2 : 4)
 #define MAX_ENTRIES 256 /* Of a sparse row. */
 #define MAX_BLOCKS 1024 /* Of a dense float32 row: 65,536 features. */
@@ -25,6 +25,8 @@ static sum_t partial_sums[NR_TASKLETS];
 static sum_t coefficient;
 #endif
 static uint32_t is_active, is_positive;
+static uint32_t block_size, stride;  /* Features of a block, and of one of each tasklet. */
+static uint32_t firsts[NR_TASKLETS]; /* Where each tasklet's first block begins. */
 static sum_t bias, bias_gradient;
 static __dma_aligned uint32_t label_pair[2];
 #if SGD_SPARSE
@@ -45,12 +47,12 @@ static __dma_aligned value_t sigmoid_table[SIGMOID_ENTRIES];
 #endif
 
 /* Of one tasklet each. */
-static __dma_aligned value_t w_cache[NR_TASKLETS][BLOCK];
-static __dma_aligned gradient_t g_cache[NR_TASKLETS][BLOCK];
+static __dma_aligned value_t w_cache[NR_TASKLETS][MAX_BLOCK];
+static __dma_aligned gradient_t g_cache[NR_TASKLETS][MAX_BLOCK];
 #if SGD_SPARSE
-static __dma_aligned value_t p_cache[NR_TASKLETS][BLOCK];
+static __dma_aligned value_t p_cache[NR_TASKLETS][MAX_BLOCK];
 #else
-static __dma_aligned value_t x_cache[NR_TASKLETS][CACHED_BLOCKS][BLOCK];
+static __dma_aligned value_t x_cache[NR_TASKLETS][CACHED_BLOCKS][MAX_BLOCK];
 #endif
 
 static __mram_ptr uint8_t *heap_at(uint32_t offset) { return (__mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + offset; }
@@ -60,9 +62,9 @@ static uint32_t even(uint32_t count) { return (count + 1) & ~1u; }
 /* Elements of a vector of the model: sparse ones hold the bias at the end. */
 static uint32_t vector_length(void) { return even(SGD_ARGUMENTS.features + (SGD_SPARSE ? 1 : 0)); }
 
-static uint32_t block_length(uint32_t block, uint32_t length) {
-  uint32_t rest = length - block * BLOCK;
-  return rest < BLOCK ? rest : BLOCK;
+static uint32_t block_length(uint32_t first, uint32_t length) {
+  uint32_t rest = length - first;
+  return rest < block_size ? rest : block_size;
 }
 
 #if SGD_PIMOPT && !SGD_HINGE
@@ -144,8 +146,16 @@ static void settle_row(sum_t dot, uint32_t row) {
 }
 
 #if !SGD_SPARSE
-/* Adds one feature's share to its gradient. */
-static inline gradient_t with_share(gradient_t gradient, value_t x) {
+/* How a feature's share of the gradient is computed in the default fixed point. */
+enum share_kind {
+  SHARE_OF_HIGH_WORD, /* (x c) >> 32 >> (shift - 1): the low half of the product is not needed. */
+  SHARE_OF_PRODUCT,   /* A shift of zero. */
+  SHARE_WITHOUT       /* Hinge loss with a weight of one: x >> shift. */
+};
+
+/* Adds one feature's share to its gradient. Save under PIM-Opt the coefficient fits 32 bits. */
+static inline gradient_t with_share(gradient_t gradient, value_t x, enum share_kind kind) {
+  (void)kind;
 #if SGD_F32
   return gradient + x * coefficient;
 #elif SGD_PIMOPT && SGD_HINGE
@@ -156,14 +166,24 @@ static inline gradient_t with_share(gradient_t gradient, value_t x) {
 #elif SGD_PIMOPT
   int32_t step = (int32_t)(((int64_t)(uint32_t)x * coefficient) >> (31 + SGD_ARGUMENTS.shift));
   return step == -1 ? gradient : (gradient_t)((uint32_t)gradient + (uint32_t)step);
-#elif SGD_HINGE
-  int64_t step = SGD_ARGUMENTS.classWeights[is_positive] == 256
-                     ? shift_away(x, SGD_ARGUMENTS.shift)
-                     : shift_away((int64_t)x * coefficient, 31 + SGD_ARGUMENTS.shift);
-  return is_positive ? gradient - step : gradient + step;
 #else
-  return gradient + shift_away((int64_t)x * coefficient, 31 + SGD_ARGUMENTS.shift);
+  int32_t step;
+  if (kind == SHARE_WITHOUT)
+    step = x >> SGD_ARGUMENTS.shift;
+  else if (kind == SHARE_OF_PRODUCT)
+    step = (int32_t)(((int64_t)x * (int32_t)coefficient) >> 31);
+  else
+    step = (int32_t)(((int64_t)x * (int32_t)coefficient) >> 32) >> (SGD_ARGUMENTS.shift - 1);
+  if (step == -1)
+    step = 0;
+  return SGD_HINGE && is_positive ? gradient - step : gradient + step;
 #endif
+}
+
+/* Adds the shares of `count` features. */
+static inline void add_shares(gradient_t *g, const value_t *x, uint32_t count, enum share_kind kind) {
+  for (uint32_t j = 0; j < count; ++j)
+    g[j] = with_share(g[j], x[j], kind);
 }
 #endif
 
@@ -242,30 +262,28 @@ static void add_row(uint32_t tasklet, uint32_t row) {
 
 #else
 
-/* Reads a block of the row, into the cache where it has a place there. */
-static value_t *read_x(uint32_t tasklet, uint32_t row, uint32_t block, uint32_t length, uint32_t is_again) {
-  uint32_t slot = block / NR_TASKLETS;
+/* Reads a tasklet's block number `slot` of the row, into the cache where it has a place there. */
+static value_t *read_x(uint32_t tasklet, uint32_t at, uint32_t slot, uint32_t length, uint32_t is_again) {
   value_t *cache = x_cache[tasklet][slot < CACHED_BLOCKS ? slot : CACHED_BLOCKS - 1];
-  uint32_t blocks = (vector_length() + BLOCK - 1) / BLOCK;
-  uint32_t is_kept = slot + 1 < CACHED_BLOCKS || blocks <= CACHED_BLOCKS * NR_TASKLETS;
+  uint32_t is_kept = slot + 1 < CACHED_BLOCKS || vector_length() <= CACHED_BLOCKS * stride;
   if (!is_again || !is_kept)
-    mram_read(heap_at(SGD_ARGUMENTS.rowsAt + (row * vector_length() + block * BLOCK) * 4), cache, length * 4);
+    mram_read(heap_at(SGD_ARGUMENTS.rowsAt + at * 4), cache, length * 4);
   return cache;
 }
 
 static sum_t row_dot(uint32_t tasklet, uint32_t row) {
-  uint32_t length = vector_length();
+  uint32_t length = vector_length(), row_at = row * length;
   sum_t sum = 0;
-  for (uint32_t block = tasklet; block * BLOCK < length; block += NR_TASKLETS) {
-    uint32_t count = block_length(block, length);
-    value_t *x = read_x(tasklet, row, block, count, 0);
+  for (uint32_t first = firsts[tasklet], slot = 0; first < length; first += stride, ++slot) {
+    uint32_t count = block_length(first, length);
+    value_t *x = read_x(tasklet, row_at + first, slot, count, 0);
     value_t *w = w_cache[tasklet];
-    mram_read(heap_at(SGD_ARGUMENTS.modelAt + block * BLOCK * 4), w, count * 4);
+    mram_read(heap_at(SGD_ARGUMENTS.modelAt + first * 4), w, count * 4);
 #if SGD_F32
     float lanes[8] = {0};
     for (uint32_t j = 0; j < count; ++j)
       lanes[j & 7] = lanes[j & 7] + x[j] * w[j];
-    block_sums[block] =
+    block_sums[first / MAX_BLOCK] =
         ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 #elif SGD_PIMOPT
     for (uint32_t j = 0; j < count; ++j)
@@ -279,15 +297,20 @@ static sum_t row_dot(uint32_t tasklet, uint32_t row) {
 }
 
 static void add_row(uint32_t tasklet, uint32_t row) {
-  uint32_t length = vector_length();
+  uint32_t length = vector_length(), row_at = row * length;
   gradient_t *g = g_cache[tasklet];
-  for (uint32_t block = tasklet; block * BLOCK < length; block += NR_TASKLETS) {
-    uint32_t count = block_length(block, length);
-    value_t *x = read_x(tasklet, row, block, count, 1);
-    __mram_ptr uint8_t *at = heap_at(SGD_ARGUMENTS.gradientAt + block * BLOCK * sizeof(gradient_t));
+  for (uint32_t first = firsts[tasklet], slot = 0; first < length; first += stride, ++slot) {
+    uint32_t count = block_length(first, length);
+    value_t *x = read_x(tasklet, row_at + first, slot, count, 1);
+    __mram_ptr uint8_t *at = heap_at(SGD_ARGUMENTS.gradientAt + first * sizeof(gradient_t));
     mram_read(at, g, count * sizeof(gradient_t));
-    for (uint32_t j = 0; j < count; ++j)
-      g[j] = with_share(g[j], x[j]);
+    /* A loop each: in one the compiler would multiply in any case, which is cheap elsewhere. */
+    if (SGD_HINGE && !SGD_F32 && SGD_ARGUMENTS.classWeights[is_positive] == 256)
+      add_shares(g, x, count, SHARE_WITHOUT);
+    else if (SGD_F32 || SGD_PIMOPT || SGD_ARGUMENTS.shift != 0)
+      add_shares(g, x, count, SHARE_OF_HIGH_WORD);
+    else
+      add_shares(g, x, count, SHARE_OF_PRODUCT);
     mram_write(g, at, count * sizeof(gradient_t));
   }
 }
@@ -304,7 +327,7 @@ static sum_t whole_dot(uint32_t row) {
     if (row_indices[k] != SGD_ABSENT)
       sum = sum + products[k];
 #else
-  for (uint32_t block = 0; block * BLOCK < vector_length(); ++block)
+  for (uint32_t block = 0; block * MAX_BLOCK < vector_length(); ++block)
     sum = sum + block_sums[block];
 #endif
   (void)row;
@@ -321,11 +344,11 @@ static sum_t whole_dot(uint32_t row) {
 static void clear_gradient(uint32_t tasklet) {
   uint32_t length = vector_length();
   gradient_t *g = g_cache[tasklet];
-  for (uint32_t j = 0; j < BLOCK; ++j)
+  for (uint32_t j = 0; j < block_size; ++j)
     g[j] = 0;
-  for (uint32_t block = tasklet; block * BLOCK < length; block += NR_TASKLETS)
-    mram_write(g, heap_at(SGD_ARGUMENTS.gradientAt + block * BLOCK * sizeof(gradient_t)),
-               block_length(block, length) * sizeof(gradient_t));
+  for (uint32_t first = firsts[tasklet]; first < length; first += stride)
+    mram_write(g, heap_at(SGD_ARGUMENTS.gradientAt + first * sizeof(gradient_t)),
+               block_length(first, length) * sizeof(gradient_t));
 }
 
 static inline value_t stepped(value_t weight, gradient_t gradient, value_t pull) {
@@ -348,17 +371,17 @@ static void update_model(uint32_t tasklet) {
 #endif
   value_t *w = w_cache[tasklet];
   gradient_t *g = g_cache[tasklet];
-  for (uint32_t j = 0; j < BLOCK; ++j)
+  for (uint32_t j = 0; j < block_size; ++j)
     p[j] = 0;
-  for (uint32_t block = tasklet; block * BLOCK < length; block += NR_TASKLETS) {
-    uint32_t count = block_length(block, length);
-    __mram_ptr uint8_t *at = heap_at(SGD_ARGUMENTS.modelAt + block * BLOCK * 4);
+  for (uint32_t first = firsts[tasklet]; first < length; first += stride) {
+    uint32_t count = block_length(first, length);
+    __mram_ptr uint8_t *at = heap_at(SGD_ARGUMENTS.modelAt + first * 4);
     mram_read(at, w, count * 4);
-    mram_read(heap_at(SGD_ARGUMENTS.gradientAt + block * BLOCK * sizeof(gradient_t)), g, count * sizeof(gradient_t));
+    mram_read(heap_at(SGD_ARGUMENTS.gradientAt + first * sizeof(gradient_t)), g, count * sizeof(gradient_t));
     if (SGD_ARGUMENTS.hasPull)
-      mram_read(heap_at(SGD_ARGUMENTS.pullAt + block * BLOCK * 4), p, count * 4);
+      mram_read(heap_at(SGD_ARGUMENTS.pullAt + first * 4), p, count * 4);
     for (uint32_t j = 0; j < count; ++j)
-      if (block * BLOCK + j < SGD_ARGUMENTS.features)
+      if (first + j < SGD_ARGUMENTS.features)
         w[j] = stepped(w[j], g[j], p[j]);
     mram_write(w, at, count * 4);
   }
@@ -415,6 +438,12 @@ static void move_bias(uint32_t is_load) {
 }
 
 static void prepare(void) {
+  block_size = SGD_ARGUMENTS.block;
+  stride = 0;
+  for (uint32_t t = 0; t < NR_TASKLETS; ++t) {
+    firsts[t] = stride;
+    stride += block_size;
+  }
 #if SGD_SPARSE
   for (uint32_t i = 0; i < 32; ++i)
     owners[i] = (uint8_t)((SGD_F32 ? i >> 1 : i) % NR_TASKLETS);

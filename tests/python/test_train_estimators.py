@@ -73,6 +73,25 @@ def test_the_same_state_gives_the_same_model_on_any_number_of_threads(cancer):
     assert one.intercept_ == two.intercept_
 
 
+def test_results_name_their_engine_and_where_times_come_from(cancer):
+    X, y = cancer
+    models = {
+        words: PimLogisticRegression(
+            n_dpus=8, eta0=1.0, max_iter=2, random_state=0, simulate=words[0], times=words[1]
+        ).fit(X, y)
+        for words in (("twin", "modelled"), ("twin", "sampled"), ("exact", "modelled"))
+    }
+    twin, sampled, exact = models.values()
+    assert (twin.coef_ == exact.coef_).all() and (twin.coef_ == sampled.coef_).all()
+    assert [model.engine_ for model in models.values()] == ["twin", "twin", "exact"]
+    assert twin.times_from_.startswith("closed forms")
+    assert "sampled rounds on the engine exact" in sampled.times_from_
+    assert "every round on the engine exact" in exact.times_from_
+    busy = [sum(entry["seconds"]["dpuCompute"] for entry in model.history_) for model in models.values()]
+    assert busy[0] == pytest.approx(busy[2], rel=0.3)  # TM-3 and TM-4 on 30 features.
+    assert busy[1] == pytest.approx(busy[2], rel=0.05)
+
+
 def test_pickle_clone_grid_search_and_pipeline(cancer):
     X, y = cancer
     model = PimLinearSVC(random_state=0, max_iter=20).fit(X, y)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times an epoch of linear models on this host and on rooflines, on the generators' rows, and checks their accuracy.
+"""Times an epoch of linear models on this host, on the generators' rows, and checks accuracy or AUC: native C++,
+scikit-learn, PyTorch; the same rows, and as many epochs for all. Bounds the paper's machines by their rooflines.
 
-python bench/pim_opt/baselines.py [--rows N] [--epochs E]
+python bench/pim_opt/baselines.py [--data yfcc|criteo] [--model lr|svm] [--rows N] [--epochs E]
 """
 
 from __future__ import annotations
@@ -10,164 +11,201 @@ import argparse
 import json
 import os
 import time
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import yaml
 from nearbank import _sgd
-from nearbank.machine_files import folder
 from nearbank.sgd_data import DataSet, read_data
 from nearbank.sgd_options import JobOptions
 from nearbank.sgd_training import run_epochs, start_job
+from rooflines import MACHINES, roofline
 
-#: Rows of one step: PIM-Opt's GPU baseline.
-BATCH = 4096
+#: Rows of one step of a process, as PIM-Opt's CPU baseline and DPUs have them, and of PIM-Opt's GPU baseline.
+LOCAL_BATCH = {"yfcc": 8, "criteo": 2048}
+GPU_BATCH = 4096
+#: Learning rate of all, and regulariser; rows of Criteo are ones.
+RATE = {"yfcc": 2.0**-6, "criteo": 1.0}
+ALPHA = 1e-4
 
 
-def arrays(spec: str) -> tuple[np.ndarray, np.ndarray]:
-    """Take dense rows out of a generator.
+@dataclass
+class Rows:
+    """Training or test rows: a float32 matrix, or SciPy's CSR matrix of ones."""
+
+    matrix: Any
+    labels: np.ndarray
+
+    def data(self) -> DataSet:
+        """Give them as the native trainer takes them."""
+        if isinstance(self.matrix, np.ndarray):
+            return DataSet(self.labels, self.matrix.shape[1], dense=self.matrix.astype(np.float64))
+        offsets, indices = self.matrix.indptr.astype(np.int64), self.matrix.indices.astype(np.uint32)
+        return DataSet(self.labels, self.matrix.shape[1], offsets=offsets, indices=indices)
+
+
+def generated(dataset: str, rows: int, first: int = 0) -> Rows:
+    """Take rows out of a generator.
 
     Parameters
     ----------
-    spec : str
-        For example ``"yfcc-like:20000"``.
+    dataset : str
+        ``"yfcc"`` or ``"criteo"``.
+    rows, first : int
+        How many, and from which on.
 
     Returns
     -------
-    (ndarray, ndarray)
-        float32 features and labels.
+    Rows
+        The rows.
     """
-    data = read_data(spec)
-    settings = json.dumps({"arithmetic": "f32"})
-    taken = _sgd.take_rows(settings, data.rows({"arithmetic": "f32"}), 0, data.num_rows)
-    return taken["values"].astype(np.float32).reshape(data.num_rows, -1), taken["labels"]
+    from scipy.sparse import csr_matrix
+
+    data = read_data(f"{dataset}-like:{rows},firstRow={first}")
+    taken = _sgd.take_rows(json.dumps({"arithmetic": "f32"}), data.rows({"arithmetic": "f32"}), 0, rows)
+    if dataset == "yfcc":
+        return Rows(taken["values"].astype(np.float32).reshape(rows, -1), taken["labels"])
+    indices = taken["indices"].astype(np.int32)
+    ones = np.ones(len(indices), np.float32)
+    return Rows(csr_matrix((ones, indices, taken["offsets"]), (rows, data.num_features)), taken["labels"])
 
 
-def native(X, y, Xt, yt, epochs: int, algorithm: str, threads: int) -> tuple[float, float]:
-    """Time the twin in float32 with one DPU for each thread: the same algorithm, native C++ on all cores.
+def scored(train: Rows, test: Rows, coefficients: np.ndarray, intercept: float) -> tuple[float, float]:
+    """Give accuracy and area under the ROC curve of a model on the test rows."""
+    from sklearn.metrics import roc_auc_score
 
-    Parameters
-    ----------
-    X, y, Xt, yt : ndarray
-        Rows to train and to test on.
-    epochs, algorithm, threads
-        The job.
+    scores = test.matrix @ coefficients + intercept
+    return float(((scores > 0) == test.labels).mean()), float(roc_auc_score(test.labels, scores))
+
+
+def native(train: Rows, test: Rows, dataset: str, model: str, epochs: int, algorithm: str) -> tuple[float, ...]:
+    """Time the twin in float32 with one DPU for each core: the same algorithm, native C++ on all cores.
 
     Returns
     -------
-    (float, float)
-        Seconds an epoch, and accuracy.
+    tuple of float
+        Seconds of an epoch, accuracy, area under the curve.
     """
-    data, test = (DataSet(labels, X.shape[1], dense=part.astype(np.float64)) for part, labels in ((X, y), (Xt, yt)))
+    cores = os.cpu_count() or 1
     options = JobOptions(
-        algorithm=algorithm, arithmetic="f32", n_dpus=threads, batch_size=8, eta0=2.0**-6, threads=threads
+        algorithm=algorithm,
+        model=model,
+        arithmetic="f32",
+        n_dpus=cores,
+        batch_size=LOCAL_BATCH[dataset],
+        eta0=RATE[dataset],
+        alpha=ALPHA,
+        threads=cores,
     )
-    job = start_job(data, options)
+    job = start_job(train.data(), options)
     started = time.perf_counter()
     run_epochs(job, epochs)
     seconds = (time.perf_counter() - started) / epochs
-    figures = json.loads(_sgd.evaluate(json.dumps(job.settings), test.rows(job.settings), job.trainer.model(), False))
-    return seconds, figures["accuracy"]
+    return seconds, *scored(train, test, job.model[:-1], job.model[-1])
 
 
-def scikit_learn(X, y, Xt, yt, epochs: int) -> dict[str, tuple[float, float]]:
+def scikit_learn(train: Rows, test: Rows, model: str, epochs: int) -> dict[str, tuple[float, ...]]:
     """Time scikit-learn's classifiers; LogisticRegression counts iterations of L-BFGS as epochs."""
     from sklearn.linear_model import LogisticRegression, SGDClassifier
 
-    models = {
-        "scikit-learn SGDClassifier": SGDClassifier(loss="log_loss", max_iter=epochs, tol=None, random_state=0),
-        "scikit-learn LogisticRegression": LogisticRegression(max_iter=epochs),
+    loss = "log_loss" if model == "lr" else "hinge"
+    models: dict[str, Any] = {
+        "scikit-learn SGDClassifier": SGDClassifier(loss=loss, alpha=ALPHA, max_iter=epochs, tol=None, random_state=0)
     }
+    if model == "lr":
+        models["scikit-learn LogisticRegression, an iteration"] = LogisticRegression(max_iter=epochs)
     result = {}
-    for name, model in models.items():
+    for name, classifier in models.items():
         started = time.perf_counter()
-        model.fit(X, y)
-        result[name] = ((time.perf_counter() - started) / epochs, model.score(Xt, yt))
+        classifier.fit(train.matrix, train.labels)
+        seconds = (time.perf_counter() - started) / epochs
+        result[name] = (seconds, *scored(train, test, classifier.coef_[0], float(classifier.intercept_[0])))
     return result
 
 
-def pytorch(X, y, Xt, yt, epochs: int, device: str) -> tuple[float, float]:
-    """Time mini-batch SGD in PyTorch with rows that lie on the device."""
+def _torch_model(rows: Rows, device: str) -> tuple[Any, Callable[[int, int], Any]]:
+    """Build a model, and what gives its scores of rows [begin, end)."""
     import torch
 
-    X, y, Xt, yt = (torch.as_tensor(array, dtype=torch.float32).to(device) for array in (X, y, Xt, yt))
-    model = torch.nn.Linear(X.shape[1], 1).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=2.0**-4, weight_decay=2.0**-10)
-    loss = torch.nn.BCEWithLogitsLoss()
+    if isinstance(rows.matrix, np.ndarray):
+        X = torch.as_tensor(rows.matrix).to(device)
+        dense = torch.nn.Linear(X.shape[1], 1).to(device)
+        torch.nn.init.zeros_(dense.weight)
+        return dense, lambda begin, end: dense(X[begin:end]).squeeze(1)
+    indices = torch.as_tensor(rows.matrix.indices.reshape(len(rows.labels), -1)).to(device)
+    bag = torch.nn.EmbeddingBag(rows.matrix.shape[1], 1, mode="sum", sparse=True).to(device)
+    torch.nn.init.zeros_(bag.weight)
+    return bag, lambda begin, end: bag(indices[begin:end]).squeeze(1)
+
+
+def pytorch(train: Rows, test: Rows, dataset: str, model: str, epochs: int, batch: int, device: str):
+    """Time mini-batch SGD in PyTorch with rows that lie on the device.
+
+    Returns
+    -------
+    tuple of float
+        Seconds of an epoch, accuracy, area under the curve.
+    """
+    import torch
+
+    module, scores = _torch_model(train, device)
+    y = torch.as_tensor(train.labels.astype(np.float32)).to(device)
+    is_sparse = dataset == "criteo"
+    # Gradients of sparse rows come as sparse tensors, which take no weight decay.
+    optimizer = torch.optim.SGD(module.parameters(), lr=RATE[dataset], weight_decay=0.0 if is_sparse else ALPHA)
+    logistic = torch.nn.BCEWithLogitsLoss()
+
+    def loss(z, labels):
+        return logistic(z, labels) if model == "lr" else torch.clamp(1 - (2 * labels - 1) * z, min=0).mean()
 
     def epoch() -> None:
-        for begin in range(0, len(y), BATCH):
+        for begin in range(0, len(y), batch):
             optimizer.zero_grad()
-            loss(model(X[begin : begin + BATCH]).squeeze(1), y[begin : begin + BATCH]).backward()
+            loss(scores(begin, begin + batch), y[begin : begin + batch]).backward()
             optimizer.step()
         if device == "cuda":
             torch.cuda.synchronize()
 
-    epoch()  # Warms up.
     started = time.perf_counter()
     for _ in range(epochs):
         epoch()
     seconds = (time.perf_counter() - started) / epochs
-    return seconds, float(((model(Xt).squeeze(1) > 0) == (yt > 0.5)).float().mean())
-
-
-def roofline(machine: str, rows: int, features: int, batch: int) -> float:
-    """Bound an epoch from below: each row is read once from memory, each step is launched.
-
-    Parameters
-    ----------
-    machine : str
-        A built-in machine of kind roofline.
-    rows, features, batch : int
-        The job.
-
-    Returns
-    -------
-    float
-        Seconds; modelled.
-    """
-    values = yaml.safe_load((Path(folder()) / f"{machine}.yaml").read_text())["roofline"]
-    steps = -(-rows // batch)
-    read = rows * features * 4 / (values["bandwidthGBs"]["value"] * 1e9)
-    compute = 4 * rows * features / (values["peakF32GFlops"]["value"] * 1e9)
-    return max(read, compute) + steps * values["launchNs"]["value"] * 1e-9
+    weights = module.weight.detach().cpu().numpy().ravel()
+    bias = 0.0 if is_sparse else float(module.bias.detach().cpu()[0])
+    return seconds, *scored(train, test, weights, bias)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", choices=["yfcc", "criteo"], default="yfcc")
+    parser.add_argument("--model", choices=["lr", "svm"], default="lr")
     parser.add_argument("--rows", type=int, default=20000)
     parser.add_argument("--epochs", type=int, default=3)
     arguments = parser.parse_args()
-    rows, epochs = arguments.rows, arguments.epochs
-    X, y = arrays(f"yfcc-like:{rows}")
-    Xt, yt = arrays(f"yfcc-like:5000,firstRow={1 << 32}")
+    dataset, model, rows, epochs = arguments.data, arguments.model, arguments.rows, arguments.epochs
+    train, test = generated(dataset, rows), generated(dataset, 5000 if dataset == "yfcc" else 50000, 1 << 32)
+    entries = 4096 if dataset == "yfcc" else 39
 
-    def show(name: str, seconds: float, accuracy: float | None, kind: str) -> None:
-        shown = "" if accuracy is None else f"{100 * accuracy:.2f} %"
-        print(f"{name:<42}{1e9 * seconds / rows / X.shape[1]:>10.3f} ns a feature{shown:>10}  {kind}", flush=True)
+    def show(name: str, seconds: float, *figures: float, kind: str = "measured") -> None:
+        shown = f"{100 * figures[0]:>9.2f} %{figures[1]:>9.4f}" if figures else ""
+        print(f"{name:<48}{1e9 * seconds / rows / entries:>10.3f} ns{shown:<20}  {kind}", flush=True)
 
-    print(
-        f"yfcc-like, {rows} rows, {epochs} epochs, logistic regression; time of an epoch over its {X.shape[1]} features"
-    )
+    print(f"{dataset}-like, {model}, {rows} rows, {epochs} epochs; time of an epoch over its entries, accuracy, AUC")
     for algorithm in ("ga-sgd", "ma-sgd", "admm"):
-        show(
-            f"native C++, {algorithm}, float32",
-            *native(X, y, Xt, yt, epochs, algorithm, os.cpu_count() or 1),
-            "measured",
-        )
-    for name, (seconds, accuracy) in scikit_learn(X, y, Xt, yt, epochs).items():
-        show(name, seconds, accuracy, "measured")
+        show(f"native C++, {algorithm}, float32", *native(train, test, dataset, model, epochs, algorithm))
+    for name, figures in scikit_learn(train, test, model, epochs).items():
+        show(name, *figures)
     import torch
 
+    batches = sorted({LOCAL_BATCH[dataset] * (os.cpu_count() or 1), GPU_BATCH})
     for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
-        show(f"PyTorch {torch.__version__}, {device}", *pytorch(X, y, Xt, yt, epochs, device), "measured")
-    for machine in ("epyc-7742x2", "a100-80g"):
-        show(
-            f"{machine}, rows in its memory",
-            roofline(machine, rows, X.shape[1], BATCH),
-            None,
-            "modelled, a lower bound",
-        )
+        for batch in batches:
+            figures = pytorch(train, test, dataset, model, epochs, batch, device)
+            show(f"PyTorch {torch.__version__}, {device}, batch {batch}", *figures)
+    for machine in MACHINES:
+        seconds = roofline(machine, rows, entries, -(-rows // GPU_BATCH))
+        show(f"{machine}, rows in its memory", seconds, kind="modelled, a lower bound")
 
 
 if __name__ == "__main__":

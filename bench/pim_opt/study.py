@@ -18,7 +18,9 @@ from nearbank import _sgd
 from nearbank.dpu_machines import dpu_machine
 from nearbank.sgd_data import read_data
 from nearbank.sgd_options import JobOptions, settings_of
-from nearbank.sgd_training import SAMPLE_ENTRIES, run_epochs, shape_of, start_job
+from nearbank.sgd_times import shape_of
+from nearbank.sgd_training import SAMPLE_ENTRIES, run_epochs, start_job
+from rooflines import MACHINES, roofline
 
 #: Published exponents (rate, L2 or rho, alpha) and batches, of which the first is the default; those of GA-SGD are of
 #: all DPUs together. Source: CMU-SAFARI/PIM-Opt, host/app.c of each program.
@@ -40,6 +42,8 @@ PUBLISHED = {
 ROWS = {"yfcc": 851_968, "criteo": 50_331_648}
 TEST_ROWS = {"yfcc": 21_299, "criteo": 200_000}
 DPU_COUNTS = (256, 512, 1024, 2048)
+#: Processes of the paper's CPU baseline.
+BASELINE_PROCESSES = 128
 #: Epochs of the paper's runs, which times are given for.
 PAPER_EPOCHS = 10
 
@@ -251,7 +255,7 @@ def report(folder: Path) -> str:
     Returns
     -------
     str
-        Two tables in Markdown.
+        Tables in Markdown: times, trainings, bounds of other machines.
     """
     cells = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
     kinds = {"dpuCompute": "compute", "mramWram": "MRAM", "toDpu": "to DPUs", "fromDpu": "from DPUs"}
@@ -272,7 +276,29 @@ def report(folder: Path) -> str:
                 f"| {cell['cell'].partition('-')[2]} | {cell['epochs']} | {100 * cell['testAccuracy']:.2f} % "
                 f"| {cell['testAuc']:.4f} | {cell['twinSecondsMeasured']:.0f} |"
             )
+    lines += ["", *_bounds(cells)]
     return "\n".join(lines)
+
+
+def _bounds(cells: list[dict]) -> list[str]:
+    """Set weak scaling on 2,048 DPUs beside bounds of the paper's machines."""
+    by_name = {cell["cell"]: cell for cell in cells}
+    others = " | ".join(f"{name}, s | PIM faster" for name in MACHINES)
+    lines = [f"| {PAPER_EPOCHS} epochs, 2,048 DPUs, weak | PIM, s | {others} |"]
+    lines.append("|---|---|" + "---|---|" * len(MACHINES))
+    for (dataset, algorithm, model), (_, _, _, batches) in PUBLISHED.items():
+        cell = Cell(dataset, algorithm, model, 2048, "weak", batches[0])
+        timed = by_name.get(cell.name)
+        if timed is None:
+            continue
+        # The baselines' processes have the batch of a DPU, GA-SGD's all together that of all.
+        steps = cell.rows // (cell.batch if algorithm == "ga-sgd" else cell.batch * BASELINE_PROCESSES)
+        row = f"| {dataset}, {algorithm}, {model} | {timed['seconds']:.4g} |"
+        for machine in MACHINES:
+            bound = PAPER_EPOCHS * roofline(machine, cell.rows, 39 if dataset == "criteo" else 4096, steps)
+            row += f" {bound:.3g} | {bound / timed['seconds']:.2g}x |"
+        lines.append(row)
+    return lines
 
 
 def main() -> None:

@@ -15,10 +15,12 @@ STUDY = Path(__file__).parents[2] / "bench" / "pim_opt" / "study.py"
 
 @pytest.fixture(scope="module")
 def study():
+    sys.path.insert(0, str(STUDY.parent))
     spec = importlib.util.spec_from_file_location("pim_opt_study", STUDY)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
+    sys.path.remove(str(STUDY.parent))
     return module
 
 
@@ -77,6 +79,20 @@ def test_cells_are_kept_and_not_run_twice(study, tmp_path, monkeypatch, capsys):
         c.name for c in chosen
     ]
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_the_report_has_bounds_of_the_papers_machines(study, tmp_path, cells):
+    cell = study.Cell("yfcc", "admm", "svm", 2048, "weak", 8)
+    timed = {"cell": cell.name, "seconds": 60.0, "communicationShare": 0.0, "bytesPerEpoch": 1}
+    timed["secondsByKind"] = dict.fromkeys(cells["admm", "svm", 2048]["secondsByKind"], 1.0)
+    (tmp_path / f"{cell.name}.json").write_text(json.dumps(timed))
+    row = next(line for line in study.report(tmp_path).splitlines() if line.startswith("| yfcc, admm, svm"))
+    _, _, pim, cpu, _, gpu, faster, _ = (part.strip() for part in row.split("|"))
+    assert float(pim) == 60
+    # 6,815,744 rows of 16 KB: 111.7 GB at 409.6 GB/s and 6,656 steps of 12.9 us; a GPU of 80 GB reads them over PCIe.
+    assert float(cpu) == pytest.approx(10 * (111.669 / 409.6 + 6656 * 12.9e-6), rel=0.01)
+    assert float(gpu) == pytest.approx(10 * (111.669 / 31.5 + 6656 * 0.9e-6), rel=0.01)
+    assert faster == f"{float(gpu) / 60:.2g}x"
 
 
 @pytest.mark.parametrize("model", ["lr", "svm"])

@@ -128,6 +128,8 @@ std::vector<dpu::LinkLevel> crossedLevels(const Settings &settings, const dpu::D
   if (double(settings.numDpus) > machine.dpusPerChip)
     levels.push_back(machine.rankLink);
   if (settings.numDpus > machine.dpusPerRank())
+    levels.push_back(machine.moduleLink);
+  if (double(settings.numDpus) > machine.dpusPerRank() * machine.ranksPerModule)
     levels.push_back(machine.systemLink);
   return levels;
 }

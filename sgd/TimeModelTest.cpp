@@ -98,14 +98,31 @@ TEST(TimeModelTest, Tm6TheLinkReplacesTheServer) {
     return roundTime(job.settings, machine(true), job.shape, sizes);
   };
   const dpu::LinkLevel &chip = machine(true).chipLink, &rank = machine(true).rankLink,
-                       &system = machine(true).systemLink;
+                       &module = machine(true).moduleLink, &system = machine(true).systemLink;
   RoundTime ring = timeOf(Synchronisation::Ring);
   EXPECT_EQ(ring.toDpu + ring.fromDpu + ring.aggregation, 0);
   // 510 steps of 72 B: 16,392 B in 256 chunks, padded to 8 B. The links between ranks are the slowest.
   EXPECT_NEAR(ring.link, 510 * (72 / (system.bandwidthGBs * 1e9) + system.latencyNs * 1e-9), 1e-12);
   EXPECT_NEAR(timeOf(Synchronisation::Gossip).link, 2 * system.seconds(16392), 1e-12);
   EXPECT_NEAR(timeOf(Synchronisation::InNetwork).link,
-              2 * (chip.seconds(16392) + rank.seconds(16392) + system.seconds(16392)), 1e-12);
+              2 * (chip.seconds(16392) + rank.seconds(16392) + module.seconds(16392) + system.seconds(16392)), 1e-12);
+}
+
+TEST(TimeModelTest, Tm6JobsCrossTheLevelsThatTheyFill) {
+  auto crossed = [](int64_t dpus) {
+    Job job = yfcc(Algorithm::MaSgd, Loss::Logistic, dpus);
+    job.settings.synchronisation = Synchronisation::InNetwork;
+    return roundTime(job.settings, machine(true), job.shape, WireSizes(job.settings, 4096, false, 4096, false)).link;
+  };
+  const dpu::LinkLevel *levels[] = {&machine(true).chipLink, &machine(true).rankLink, &machine(true).moduleLink,
+                                    &machine(true).systemLink};
+  int64_t most[] = {8, 64, 128, 2560};
+  double expected = 0;
+  for (int level = 0; level < 4; ++level) {
+    expected += 2 * levels[level]->seconds(16392);
+    EXPECT_NEAR(crossed(most[level]), expected, 1e-12);
+    EXPECT_NEAR(crossed(level == 0 ? 2 : most[level - 1] + 1), expected, 1e-12);
+  }
 }
 
 TEST(TimeModelTest, Tm6SharedMemorySparesTheHostSevenOfEightVectors) {

@@ -66,6 +66,8 @@ const std::vector<Scalar> scalars = {
     {"link.chipLatencyNs", "ns", nullptr, &DpuConfig::chipLink, &LinkLevel::latencyNs},
     {"link.rankGBs", "GB/s", nullptr, &DpuConfig::rankLink, &LinkLevel::bandwidthGBs},
     {"link.rankLatencyNs", "ns", nullptr, &DpuConfig::rankLink, &LinkLevel::latencyNs},
+    {"link.moduleGBs", "GB/s", nullptr, &DpuConfig::moduleLink, &LinkLevel::bandwidthGBs},
+    {"link.moduleLatencyNs", "ns", nullptr, &DpuConfig::moduleLink, &LinkLevel::latencyNs},
     {"link.systemGBs", "GB/s", nullptr, &DpuConfig::systemLink, &LinkLevel::bandwidthGBs},
     {"link.systemLatencyNs", "ns", nullptr, &DpuConfig::systemLink, &LinkLevel::latencyNs},
     {"placement.workOperations", "operations", nullptr, nullptr, nullptr, &PlacementThresholds::workOperations},
@@ -167,7 +169,9 @@ private:
     std::vector<std::string> paths = {"transfers.ranks"};
     for (const Scalar &scalar : scalars) {
       paths.emplace_back(scalar.path);
-      known.push_back(std::string(scalar.path).substr(0, std::string(scalar.path).find('.')));
+      std::string section = std::string(scalar.path).substr(0, std::string(scalar.path).find('.'));
+      if (known.back() != section) // Values of a section stand together.
+        known.push_back(section);
     }
     for (const Table &table : tables) {
       paths.push_back(fmt::format("transfers.{}Bytes", table.name));

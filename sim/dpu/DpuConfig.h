@@ -41,8 +41,8 @@ struct DpuConfig {
          doubleMulSlots = 0, doubleDivSlots = 0;
   // host
   double launchUs = 0, loadUs = 0, broadcastSpeedup = 0, serialShare = 0, memoryGBs = 0;
-  // link: within a chip, between the chips of a rank, between ranks
-  LinkLevel chipLink, rankLink, systemLink;
+  // link: within a chip, between the chips of a rank, between the ranks of a module, between modules
+  LinkLevel chipLink, rankLink, moduleLink, systemLink;
   // energy
   double dpuWatts = 0;
   TransferTable toMram, fromMram, toWram, fromWram;

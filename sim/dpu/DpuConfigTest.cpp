@@ -16,16 +16,18 @@ namespace {
 
 const std::string builtin = NEARBANK_MACHINES_FOLDER "/upmem/upmem-v1a.yaml";
 
-std::string codeOf(const std::string &text) {
+ErrorReport reportOf(const std::string &text) {
   std::string path = testing::TempDir() + "dpu-config-test.yaml";
   std::ofstream(path) << text;
   try {
     readDpuConfig(path, 0);
   } catch (const UserError &error) {
-    return error.report().code;
+    return error.report();
   }
-  return "";
+  return {};
 }
+
+std::string codeOf(const std::string &text) { return reportOf(text).code; }
 
 std::string replaced(const std::string &from, const std::string &to) {
   std::stringstream text;
@@ -66,6 +68,8 @@ TEST(DpuConfigTest, TakesOverABaseAndSetValues) {
 
 TEST(DpuConfigTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(codeOf(replaced("  clockMHz:", "  clockMhz:")), "NB0103");
+  EXPECT_EQ(reportOf(replaced("\nenergy:", "\nenergi:")).expected,
+            "one of name, kind, description, base, transfers, system, dpu, dma, slots, host, energy, link, placement");
   EXPECT_EQ(codeOf(replaced("  clockMHz: {value: 350", "  clockMHz: {value: fast")), "NB0106");
   EXPECT_EQ(codeOf(replaced("  clockMHz: {value: 350", "  clockMHz: {value: -1")), "NB0105");
   EXPECT_EQ(codeOf(replaced("unit: \"MHz\"", "unit: \"GHz\"")), "NB0105");

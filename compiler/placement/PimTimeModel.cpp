@@ -15,10 +15,8 @@ namespace {
 // Pointer increments, counter, compare and branch of one trip of the innermost loop with three operands, and those of
 // them that a trace counts.
 constexpr double loopInstructions = 5, tracedLoopInstructions = 4;
-// Contractions keep a register tile of 4 x 4 results: 16 iterations share one trip of the innermost loop.
-constexpr double contractionTile = 16;
-// Pointers that the innermost loop of that tile increments; a trace does not count address arithmetic.
-constexpr double tilePointers = 8;
+// The innermost loop of a contraction: four steps of a register tile of 4 x 4 results, 64 fused multiply-adds.
+constexpr double contractionTrip = 64, contractionTripInstructions = 105;
 // Share of a polynomial's operations that wait for the one before: two halves of it are evaluated side by side.
 constexpr double polynomialChain = 0.5;
 // Of an emitted DPU program before its first piece of work and after its last.
@@ -27,7 +25,7 @@ constexpr double startSlots = 60;
 /// Iterations that a trip of the innermost loop makes: a register tile, or as many as the loop is unrolled for.
 double iterationsPerTrip(const NestFacts &facts) {
   if (facts.isContraction())
-    return contractionTile;
+    return contractionTrip;
   return facts.operations.transcendentals > 0 ? 4 : 8;
 }
 
@@ -38,18 +36,17 @@ bool isTraced(const profile::NestProfile &profile) {
   return profile.cacheSource == "cache-model" && profile.cache.instructions > 0;
 }
 
-/// PL-3.1: instructions of the whole nest; those that the trace counted when there are any, else an estimate.
+/// PL-3.1: instructions of the whole nest; outside contractions, those that the trace counted when there are any.
 double numInstructions(const NestFacts &facts, const profile::NestProfile &profile) {
   const OperationCounts &operations = facts.operations;
-  // A contraction's multiply and add are one fused instruction.
-  double fused = facts.isContraction() ? operations.floatOps / 2 : 0;
+  double trips = innermostTrips(facts);
+  if (facts.isContraction())
+    return trips * contractionTripInstructions + operations.stores;
   if (isTraced(profile))
-    return profile.cache.instructions - fused +
-           (facts.isContraction() ? innermostTrips(facts) * tilePointers
-                                  : (innermostTrips(facts) - double(facts.iterations)) * tracedLoopInstructions);
-  return operations.floatOps - fused + operations.integerOps + operations.divisions + operations.conversions +
+    return profile.cache.instructions - (double(facts.iterations) - trips) * tracedLoopInstructions;
+  return operations.floatOps + operations.integerOps + operations.divisions + operations.conversions +
          operations.loads + operations.stores + operations.transcendentals * transcendentalInstructions +
-         innermostTrips(facts) * loopInstructions;
+         trips * loopInstructions;
 }
 
 /// PL-3.2: cycles in which an in-order core waits for a result. The iterations of one trip fill each other's waits, but
@@ -83,6 +80,19 @@ PimTimePrediction predictDpuTime(const DpuKernel &kernel, const dpu::DpuConfig &
   return prediction;
 }
 
+/// PL-3.3: lines that come from vaults. A PIM core's L1 misses as the host's does; but contractions run in blocks, each
+/// of which reads a row and a column of its inputs for each row and column of results. All lines come once at least.
+double numMisses(const NestFacts &facts, const profile::NestProfile &profile, double tasks, double lineBytes) {
+  double distinct = (facts.bytesRead + facts.bytesWritten) / lineBytes;
+  double misses = isTraced(profile) ? profile.cache.l1Misses : distinct;
+  if (!facts.isContraction())
+    return misses;
+  double resultsPerTask = double(facts.parallelExtent) / tasks;
+  double linesPerElement = double(bytesOf(facts.computeType)) / lineBytes;
+  double ofBlocks = 2 * double(facts.iterations) / std::sqrt(resultsPerTask) * linesPerElement;
+  return std::max(distinct, isTraced(profile) ? std::min(misses, ofBlocks) : ofBlocks);
+}
+
 } // namespace
 
 PimTimePrediction predictPimTime(const NestFacts &facts, const profile::NestProfile &profile,
@@ -96,11 +106,11 @@ PimTimePrediction predictPimTime(const NestFacts &facts, const profile::NestProf
   prediction.imbalance = std::ceil(tasks / prediction.coresUsed) / (tasks / prediction.coresUsed);
   prediction.issueCycles = numInstructions(facts, profile) + latencyCycles(facts, machine);
 
-  // PL-3.3: a PIM core's L1 misses as the host's does, and waits for each line, in a bank with another row open.
+  // PL-3.3: a core waits for each line, in a bank with another row open.
   const DramConfig &dram = machine.dram;
   double lineBytes = double(machine.l1d.lineBytes);
   double missNs = double(dram.nRP + dram.nRCD + dram.nCL) * dram.tCkNs + lineBytes / dram.vaultBandwidthGBs;
-  double misses = isTraced(profile) ? profile.cache.l1Misses : (facts.bytesRead + facts.bytesWritten) / lineBytes;
+  double misses = numMisses(facts, profile, tasks, lineBytes);
   prediction.stallCycles = misses * missNs * machine.core.clockGHz;
 
   // PL-3.4: every missed line comes from a vault, every written line goes back once.

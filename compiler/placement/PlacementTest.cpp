@@ -147,15 +147,26 @@ TEST_F(PlacementTest, Pl3TakesTracedInstructionsOverTheEstimate) {
 
 TEST_F(PlacementTest, Pl3ContractionSharesLoopsAndHidesLatency) {
   machine_.core.branchTakenCycles = 3;
-  double iterations = 64.0 * 256 * 256, trips = iterations / 16;
-  // Traced: multiply and add fuse, eight pointers move on each trip, 3 + 3 cycles of waiting.
-  profiles_[1].cache.instructions = 1e8;
-  PimTimePrediction traced = predictPimTime(program_.kernels[1].facts, profiles_[1], machine_);
-  EXPECT_NEAR(traced.issueCycles, 1e8 - iterations + trips * (8 + 6), 1);
-  // Not traced: 2 loads of the estimate, one fused operation for each iteration, 5 loop instructions for each trip.
-  profiles_[1].cacheSource = "none";
-  PimTimePrediction untraced = predictPimTime(program_.kernels[1].facts, profiles_[1], machine_);
-  EXPECT_NEAR(untraced.issueCycles, iterations * 3 + 64 * 256 + trips * (5 + 6), 1);
+  double iterations = 64.0 * 256 * 256, trips = iterations / 64;
+  // 105 instructions for 64 multiply-adds and 3 + 3 cycles of waiting, whatever the trace of other code counts.
+  for (double traced : {0.0, 1e8}) {
+    profiles_[1].cache.instructions = traced;
+    PimTimePrediction prediction = predictPimTime(program_.kernels[1].facts, profiles_[1], machine_);
+    EXPECT_NEAR(prediction.issueCycles, trips * (105 + 6) + 64 * 256, 1);
+  }
+}
+
+TEST_F(PlacementTest, Pl3ContractionMissesWhatItsBlocksRead) {
+  double iterations = 64.0 * 256 * 256;
+  const NestFacts &facts = program_.kernels[1].facts;
+  auto missesOf = [&] { return predictPimTime(facts, profiles_[1], machine_).stallCycles / 47.2; };
+  profiles_[1].parallelTasks = 16; // 32 x 32 results each: 64 elements, 4 lines, for 1024 iterations.
+  profiles_[1].cache.instructions = profiles_[1].cache.l1Misses = 1e9;
+  EXPECT_NEAR(missesOf(), iterations * 4 / 1024, 1e-6);
+  profiles_[1].cache.l1Misses = iterations * 3 / 1024; // The trace knows better where it counts fewer,
+  EXPECT_NEAR(missesOf(), iterations * 3 / 1024, 1e-6);
+  profiles_[1].cache.l1Misses = 0; // but every line comes once.
+  EXPECT_NEAR(missesOf(), (facts.bytesRead + facts.bytesWritten) / 64, 1e-6);
 }
 
 TEST_F(PlacementTest, Pl3CoresTakeWholeTasks) {

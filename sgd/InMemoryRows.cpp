@@ -24,7 +24,7 @@ void InMemoryRows::store(const Settings &settings, const double *values, int64_t
     if (!(value >= lowest && value <= 1.0))
       throw UserError({"NB0702", "feature beyond the fixed-point range", fmt::format("row {}", row),
                        fmt::format("values from {} to 1", lowest), fmt::format("{}", value),
-                       "scale the features (scale=\"minmax\"), or use arithmetic=\"f32\""});
+                       "scale the features (scale=\"minmax\", --scale minmax), or use arithmetic=\"f32\""});
     // PIM-Opt truncates, and its unsigned type holds 2^31.
     int64_t fixed = settings.isPimOpt
                         ? static_cast<int64_t>(std::ldexp(value, 31))

@@ -17,6 +17,15 @@ namespace nearbank::sgd {
 
 namespace {
 
+/// Words of a file as they can be shown: no bytes beyond ASCII, and not too many.
+std::string quoted(std::string_view text) {
+  constexpr size_t longest = 40;
+  std::string shown = "'";
+  for (char c : text.substr(0, longest))
+    shown += c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\x{:02x}", uint8_t(c));
+  return shown + (text.size() > longest ? "...'" : "'");
+}
+
 /// A line that cannot be parsed: where and why.
 struct BadLine {
   size_t column;
@@ -82,9 +91,9 @@ double parseNumber(std::string_view line, size_t at, size_t end, const char *wha
   double value = 0;
   auto [stop, error] = std::from_chars(line.data() + from, line.data() + end, value);
   if (error != std::errc() || stop != line.data() + end || from == end)
-    throw BadLine{at, what, fmt::format("'{}'", line.substr(at, end - at))};
+    throw BadLine{at, what, quoted(line.substr(at, end - at))};
   if (!std::isfinite(value))
-    throw BadLine{at, "a finite number", fmt::format("'{}'", line.substr(at, end - at))};
+    throw BadLine{at, "a finite number", quoted(line.substr(at, end - at))};
   return value;
 }
 
@@ -104,11 +113,11 @@ void parseLibSvmLine(std::string_view line, ParsedRows &rows, bool &isOnes) {
     word = wordAt(line, at);
     size_t colon = word.find(':');
     if (colon == std::string_view::npos)
-      throw BadLine{at, "index:value", fmt::format("'{}'", word)};
+      throw BadLine{at, "index:value", quoted(word)};
     int64_t index = 0;
     auto [stop, error] = std::from_chars(word.data(), word.data() + colon, index);
     if (error != std::errc() || stop != word.data() + colon || index < 1 || index > UINT32_MAX)
-      throw BadLine{at, "an index from 1 to 4294967295", fmt::format("'{}'", word.substr(0, colon))};
+      throw BadLine{at, "an index from 1 to 4294967295", quoted(word.substr(0, colon))};
     if (index <= previous)
       throw BadLine{at, fmt::format("an index above {}", previous), fmt::format("{}", index)};
     double value = parseNumber(line, at + colon + 1, at + word.size(), "a number");
@@ -154,7 +163,7 @@ void parseCriteoLine(std::string_view line, ParsedRows &rows, int hashBits) {
     std::string_view text = line.substr(at, end - at);
     if (field == 0) {
       if (text != "0" && text != "1")
-        throw BadLine{at, "a label of 0 or 1", fmt::format("'{}'", text)};
+        throw BadLine{at, "a label of 0 or 1", quoted(text)};
       label = text == "1";
     } else if (field <= integers && !text.empty()) {
       // Integers are binned by the square of their logarithm, as CTR models do.
@@ -163,7 +172,7 @@ void parseCriteoLine(std::string_view line, ParsedRows &rows, int hashBits) {
       indices.push_back(hashField(field, fmt::format("{}", static_cast<int64_t>(bin)), hashBits));
     } else {
       if (text.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
-        throw BadLine{at, "a hexadecimal category or nothing", fmt::format("'{}'", text)};
+        throw BadLine{at, "a hexadecimal category or nothing", quoted(text)};
       indices.push_back(hashField(field, text, hashBits));
     }
     at = end + 1;

@@ -52,6 +52,12 @@ TEST_F(TextReaderTest, OnesNeedNoValuesAndZerosNoEntries) {
   EXPECT_THAT(rows.indices, ElementsAre(0, 4));
 }
 
+TEST_F(TextReaderTest, ShowsBytesOfOtherFilesAsText) {
+  EXPECT_THAT(errorOf(write("\xff\x01z 1:1\n"), readLibSvm), HasSubstr("actual:   '\\xff\\x01z'\n"));
+  EXPECT_THAT(errorOf(write(std::string(50, 'y') + "\n"), readLibSvm),
+              HasSubstr("actual:   '" + std::string(40, 'y') + "...'\n"));
+}
+
 TEST_F(TextReaderTest, NamesLineAndColumnOfABadLine) {
   std::string path = write("1 1:1\n-1 3:1 x2\n");
   EXPECT_EQ(errorOf(path, readLibSvm), "error[NB0704]: a line of the data file is not valid\n"

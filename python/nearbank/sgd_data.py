@@ -166,7 +166,7 @@ def binary_labels(labels: np.ndarray, classes: tuple | None = None, where: str =
         "labels are not those of two classes",
         where=where,
         expected="exactly 2 classes" if classes is None else f"labels among {known.tolist()}",
-        actual=f"{len(found)} class{'es' if len(found) != 1 else ''}: {shown}",
+        actual=f"{len(found)} class{'es' if len(found) != 1 else ''}: {shown}" if len(found) else "no rows",
         fix=fix,
     )
 

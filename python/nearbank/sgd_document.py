@@ -30,6 +30,9 @@ TIME_LABELS = {
 }
 
 
+_COUNTED = (("epochs", "epoch"), ("dpus", "DPU"))
+
+
 def _q(value: float, unit: str, kind: str) -> dict[str, Any]:
     return {"value": value, "unit": unit, "kind": kind}
 
@@ -207,8 +210,9 @@ def verdict(run: Mapping[str, Any]) -> str:
     accuracy = summary.get("testAccuracy") or summary.get("trainAccuracy")
     time = summary["simulatedTime"]
     where = "test" if "testAccuracy" in summary else "training"
+    epochs, dpus = (f"{run[name]} {word}{'s' if run[name] != 1 else ''}" for name, word in _COUNTED)
     return (
-        f"{100 * accuracy['value']:.2f} % {where} accuracy after {run['epochs']} epochs on {run['dpus']} DPUs of "
+        f"{100 * accuracy['value']:.2f} % {where} accuracy after {epochs} on {dpus} of "
         f"{run['machine']}, in {spoken_seconds(time['value'])} ({time['kind']}); "
         f"{100 * summary['communicationShare']['value']:.0f} % of it outside the DPUs"
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
@@ -14,18 +15,35 @@ from markupsafe import Markup
 from nearbank.html_templates import templates
 from nearbank.sgd_document import TIME_LABELS, spoken_seconds, verdict
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 560, 260, 64, 40
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 560, 260, 64, 28, 40
 
 
 @cache
 def _template() -> jinja2.Template:
     environment = templates()
-    environment.globals.update(seconds=spoken_seconds)
+    environment.globals.update(seconds=spoken_seconds, columns=_COLUMNS)
     return environment.get_template("train.html.j2")
 
 
+#: Columns of the table of epochs.
+_COLUMNS = {
+    "loss": "loss",
+    "accuracy": "accuracy",
+    "auc": "AUC",
+    "testLoss": "test loss",
+    "testAccuracy": "test accuracy",
+    "testAuc": "test AUC",
+    "dispersion": "dispersion",
+}
+
+
 def _ticks(low: float, high: float) -> list[float]:
-    return [low + (high - low) * step / 4 for step in range(5)]
+    """Round numbers from `low` to `high`, three to seven."""
+    rough = (high - low) / 4
+    magnitude = 10 ** math.floor(math.log10(rough))
+    step = magnitude * min((1, 2, 2.5, 5, 10), key=lambda factor: abs(math.log(factor * magnitude / rough)))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [index * step for index in range(first, last + 1)]
 
 
 def line_chart(series: Sequence[tuple[str, str, Sequence[tuple[float, float]]]], x_label: str, y_label: str) -> str:
@@ -52,13 +70,13 @@ def line_chart(series: Sequence[tuple[str, str, Sequence[tuple[float, float]]]],
         low, high = low - 0.5 * (abs(low) or 1.0), high + 0.5 * (abs(high) or 1.0)
 
     def place(x: float, y: float) -> tuple[float, float]:
-        across = _LEFT + (_WIDTH - _LEFT - 16) * x / right
+        across = _LEFT + (_WIDTH - _LEFT - _RIGHT) * x / right
         return across, 12 + (_HEIGHT - _BOTTOM - 12) * (high - y) / (high - low)
 
     parts = [f'<svg class="roofline" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(y_label)}">']
     for value in _ticks(low, high):
         _, down = place(0, value)
-        parts.append(f'<path class="grid" d="M{_LEFT} {down:.1f}H{_WIDTH - 16}"/>')
+        parts.append(f'<path class="grid" d="M{_LEFT} {down:.1f}H{_WIDTH - _RIGHT}"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{down + 4:.1f}" text-anchor="end">{value:.4g}</text>')
     for value in _ticks(0, right):
         across, _ = place(value, low)

@@ -319,16 +319,65 @@ def test_impossible_jobs_are_refused(tmp_path, rows, capsys, words, code, text):
     assert text in capsys.readouterr().err
 
 
-def test_files_that_cannot_be_used_are_refused(tmp_path, capsys):
+BAD_FILES = {
+    "one class": ("rows.svm", b"1 1:1\n1 2:1\n", "NB0707", "1 class: 1.0"),
+    "three classes": ("rows.svm", b"1 1:1\n2 2:1\n3 1:1\n", "NB0707", "OneVsRestClassifier"),
+    "no rows": ("rows.svm", b"# nothing\n", "NB0707", "no rows"),
+    "not a number": ("rows.svm", b"1 1:1\n-1 1:nan\n", "NB0704", "rows.svm:2:6"),
+    "infinite": ("rows.svm", b"1 1:1\n-1 1:inf\n", "NB0704", "a finite number"),
+    "beyond a double": ("rows.svm", b"1 1:1e400\n-1 1:1\n", "NB0704", "rows.svm:1:5"),
+    "index of zero": ("rows.svm", b"1 0:1\n", "NB0704", "an index from 1"),
+    "descending": ("rows.svm", b"1 2:1 1:1\n", "NB0704", "an index above 2"),
+    "not text": ("rows.svm", b"\x7fELF\xff\xfe 1:1\n", "NB0704", "'\\x7fELF\\xff\\xfe'"),
+    "too few fields": ("rows.tsv", b"1\t2\t3\n", "NB0704", "40 fields between tabs"),
+    "no arrays": ("rows.npz", b"not an archive", "NB0703", "rows.npz"),
+    "no table": ("rows.parquet", b"not a table", "NB0703", "rows.parquet"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_files_that_cannot_be_used_are_refused(tmp_path, capsys, case):
+    if case == "no table":
+        pytest.importorskip("pyarrow")
+    name, text, code, shown = BAD_FILES[case]
+    path = tmp_path / name
+    path.write_bytes(text)
+    assert main(["train", "--data", str(path), "--out", str(tmp_path / "o")]) == 1
+    printed = capsys.readouterr().err
+    assert f"error[{code}]" in printed and shown in printed
+    assert not list((tmp_path / "o").iterdir())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_arrays_with_values_that_are_not_finite_are_refused(tmp_path, capsys, value):
+    np.savez(tmp_path / "rows.npz", X=[[0.0], [value]], y=[0, 1])
+    assert main(["train", "--data", str(tmp_path / "rows.npz"), "--out", str(tmp_path / "o")]) == 1
+    assert "error[NB0708]: feature is NaN or infinite" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path, capsys):
     assert main(["train", "--data", str(tmp_path / "none"), "--out", str(tmp_path / "o")]) == 1
     assert "error[NB0703]" in capsys.readouterr().err
-    path = tmp_path / "one.svm"
-    path.write_text("1 1:1\n1 2:1\n")
-    assert main(["train", "--data", str(path), "--out", str(tmp_path / "o")]) == 1
-    assert "error[NB0707]" in capsys.readouterr().err
-    np.savez(tmp_path / "nan.npz", X=[[0.0], [np.nan]], y=[0, 1])
-    assert main(["train", "--data", str(tmp_path / "nan.npz"), "--out", str(tmp_path / "o")]) == 1
-    assert "error[NB0708]" in capsys.readouterr().err
+
+
+def test_features_beyond_the_range_are_scaled_or_refused_and_it_says_so(tmp_path, capsys):
+    path = tmp_path / "rows.svm"
+    path.write_text("1 1:5\n-1 2:3\n" * 4)
+    words = ["train", "--data", str(path), "--dpus", "2", "--epochs", "1", "--eta0", "1", "--out", str(tmp_path / "o")]
+    assert main(words) == 0
+    assert "features scaled: maxabs" in capsys.readouterr().out
+    assert main([*words, "--scale", "none"]) == 1
+    printed = capsys.readouterr().err
+    assert "error[NB0702]: feature beyond the fixed-point range" in printed and "--scale minmax" in printed
+    assert main([*words, "--scale", "none", "--arithmetic", "f32"]) == 0
+
+
+def test_a_model_beyond_mram_is_refused(tmp_path, capsys):
+    path = tmp_path / "wide.svm"
+    path.write_text("1 1:1\n-1 20000000:1\n")
+    assert main(["train", "--data", str(path), "--dpus", "2", "--eta0", "1", "--out", str(tmp_path / "o")]) == 1
+    printed = capsys.readouterr().err
+    assert "error[NB0705]" in printed and "the model alone is too large" in printed
 
 
 def test_numpy_and_parquet_files_give_the_same_rows(tmp_path):

@@ -139,7 +139,7 @@ def test_out_of_range_features_are_refused_without_scaling():
         "  where:    row 1\n"
         "  expected: values from -1 to 1\n"
         "  actual:   5\n"
-        '  fix:      scale the features (scale="minmax"), or use arithmetic="f32"\n'
+        '  fix:      scale the features (scale="minmax", --scale minmax), or use arithmetic="f32"\n'
         "  more:     nearbank explain NB0702"
     )
 

@@ -95,6 +95,24 @@ def test_the_report_has_bounds_of_the_papers_machines(study, tmp_path, cells):
     assert faster == f"{float(gpu) / 60:.2g}x"
 
 
+def test_links_between_dpus_spare_the_host(study, monkeypatch):
+    monkeypatch.syspath_prepend(str(STUDY.parent))
+    monkeypatch.setitem(sys.modules, "study", study)
+    import links
+
+    for dataset in links.SHAPES:
+        found = {name: links.round_of(dataset, way) for name, way in links.WAYS.items()}
+        host = found["host (UPMEM as it is)"]
+        for name in ("ring all-reduce", "gossip with two neighbours", "switches add up"):
+            assert found[name]["synchronising"] < host["synchronising"] and found[name]["host"] == 0
+        chip, rank = found["DPUs of a chip share memory"], found["DPUs of a rank share memory"]
+        assert rank["host"] * 8 == chip["host"] and chip["host"] < host["host"]
+        # What a round works hides what the host does meanwhile, but for one rank's own transfers.
+        left = found["host, asynchronous (staleness 1)"]["synchronising"]
+        assert host["synchronising"] - host["working"] - 1e-3 < left < host["synchronising"]
+    assert links.table().count("\n") == len(links.WAYS) + 3
+
+
 @pytest.mark.parametrize("model", ["lr", "svm"])
 def test_accuracy_falls_with_the_number_of_dpus(study, model):
     # Strong scaling of MA-SGD with an eighth of YFCC's rows and DPUs and 256 features: 416 averages an epoch, or 52.

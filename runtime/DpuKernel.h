@@ -48,8 +48,10 @@ struct DpuKernel {
 
   std::vector<Split> splits;
   std::vector<Operand> operands;
-  int64_t items = 0;        ///< Pieces of work of the DPU with the most; tasklets take them in turn.
-  int64_t tasklets = 1;     ///< That the program has.
+  int64_t items = 0;    ///< Pieces of work of the DPU with the most; tasklets take them in turn.
+  int64_t tasklets = 1; ///< That the program has.
+  int64_t depth = 0;    ///< Iterations of its innermost reduction loop, and of these in one block; 0 without one.
+  int64_t depthBlock = 0;
   uint64_t mramBytes = 0;   ///< That its operands take in each DPU.
   std::string source;       ///< The C text that the program was made from.
   int64_t instructions = 0; ///< Of the program, in RV32IM.

@@ -224,23 +224,30 @@ static placement::PlacementInput checkedInput(const Program &program, const Plan
 }
 
 /// Instructions that a simulation of this kernel executes, roughly: the issue cycles of PL-3.1, or what sampling takes
-/// of them where the tasks of a core are many enough for its windows.
-static double expectedInstructions(const NestFacts &facts, const profile::NestProfile &profile, int64_t tasks,
-                                   const PlanOptions &options, const MachineConfig &target, Simulation simulation) {
-  if (target.dpus) // Three DPUs, each up to a bound (DpuDevice::estimate).
-    return 0;
-  double whole = placement::predictPimTime(facts, profile, options.machine).issueCycles;
+/// of them where the tasks of a core are many enough for its windows. Of DPUs, the slots that an estimate takes of
+/// PL-10.
+static double expectedInstructions(const NestFacts &facts, const profile::NestProfile &profile,
+                                   const SimulationTask &task, const PlanOptions &options, const MachineConfig &target,
+                                   Simulation simulation) {
+  if (const DpuKernel *kernel = task.dpuKernel()) {
+    double slots = static_cast<double>(kernel->items) * kernel->slotsPerItem;
+    return std::min(slots, dpu::DpuDevice::wholeCycles) *
+           static_cast<double>(std::min(kernel->dpus(), dpu::DpuDevice::estimatedDpus));
+  }
+  int64_t tasks = task.tasks();
+  const MachineConfig &cores = options.machine.dpus ? target : options.machine;
+  double whole = placement::predictPimTime(facts, profile, cores).issueCycles;
   if (simulation == Simulation::Exact || tasks < 1)
     return whole;
   sim::SamplingOptions sampling;
   if (target.kind != "host")
     return sim::expectedSample(whole, sampling);
-  double cores = double(std::min(tasks, target.core.count));
+  double busyCores = double(std::min(tasks, target.core.count));
   double length = std::max(1.0, std::ceil(double(sampling.windowInstructions) / (whole / double(tasks))));
   // Per window a warm-up of two lengths, and again with a measured length; the start of the block, and the pilot.
   double executed = (5.0 * double(sampling.windows) + 3) * length;
-  bool isWhole = double(tasks) / cores < executed * sampling.leastGain;
-  return isWhole ? whole : executed * cores * whole / double(tasks);
+  bool isWhole = double(tasks) / busyCores < executed * sampling.leastGain;
+  return isWhole ? whole : executed * busyCores * whole / double(tasks);
 }
 
 std::vector<PendingSimulation> CompiledProgram::prepare(const PlanOptions &options) {
@@ -255,8 +262,8 @@ std::vector<PendingSimulation> CompiledProgram::prepare(const PlanOptions &optio
     for (uint32_t kernel = 0; kernel < program.kernels.size(); ++kernel) {
       if (!tasks[kernel] || impl_->knownTiming(tasks[kernel]->key(), database))
         continue;
-      double instructions = expectedInstructions(program.kernels[kernel].facts, plan.profiles[kernel],
-                                                 tasks[kernel]->tasks(), options, target, simulation);
+      double instructions = expectedInstructions(program.kernels[kernel].facts, plan.profiles[kernel], *tasks[kernel],
+                                                 options, target, simulation);
       pending.push_back({std::move(*tasks[kernel]), isOnHost, instructions});
     }
   };

@@ -127,7 +127,9 @@ static Json layoutJson(const DpuKernel &kernel) {
     operands.push_back({operand.argument, operand.elementBytes, operand.mramOffset, operand.bytes, operand.isRead,
                         operand.isWritten, dimensions});
   }
-  return {{"splits", splits}, {"operands", operands}, {"items", kernel.items}, {"tasklets", kernel.tasklets}};
+  return {{"splits", splits},      {"operands", operands},
+          {"items", kernel.items}, {"tasklets", kernel.tasklets},
+          {"depth", kernel.depth}, {"depthBlock", kernel.depthBlock}};
 }
 
 static std::shared_ptr<const DpuKernel> parseLayout(const Json &document) {
@@ -144,6 +146,8 @@ static std::shared_ptr<const DpuKernel> parseLayout(const Json &document) {
   }
   kernel->items = document.at("items");
   kernel->tasklets = document.at("tasklets");
+  kernel->depth = document.at("depth");
+  kernel->depthBlock = document.at("depthBlock");
   return kernel;
 }
 

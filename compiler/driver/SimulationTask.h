@@ -27,6 +27,8 @@ public:
   const profile::SimulationKey &key() const { return key_; }
   const std::string &kernel() const { return program_.kernels.front().name; }
   int64_t tasks() const { return code_.tasks; }
+  /// How DPUs share the kernel; null on other machines.
+  const DpuKernel *dpuKernel() const { return code_.dpu.get(); }
 
   /// Simulates the kernel. Results depend on neither the process nor the number of threads.
   /// @param machine the machine that the task was made for, or one with the same values

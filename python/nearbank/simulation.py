@@ -143,7 +143,7 @@ class Forecast:
     @property
     def is_calibrated(self) -> bool:
         """Whether enough was simulated to tell the rate."""
-        return self._seconds >= _CALIBRATION_SECONDS
+        return self._done > 0 and self._seconds >= _CALIBRATION_SECONDS
 
     @property
     def seconds_left(self) -> float | None:

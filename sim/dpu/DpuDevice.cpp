@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <set>
 
@@ -15,11 +16,6 @@
 
 namespace nearbank::dpu {
 namespace {
-
-/// Cycles up to which a DPU is simulated whole in an estimate: half a second of `exact`.
-constexpr double wholeCycles = 20e6;
-/// Pieces of work of each tasklet in the two cut launches of a long kernel.
-constexpr int64_t firstRounds = 2, secondRounds = 4;
 
 /// Where DPU `dpu` of `of` DPUs finds a name. @throws InternalError NB0902 when emitted code lacks it
 uint32_t addressOf(const Program &program, const char *name) {
@@ -30,6 +26,79 @@ uint32_t addressOf(const Program &program, const char *name) {
   return symbol->address;
 }
 
+/// A whole launch from cut ones, which are linear in the pieces of work and in the iterations of the reduction (SA-5).
+class CutLaunches {
+public:
+  CutLaunches(const DpuKernel &layout, std::function<PimTiming(int64_t items, int64_t depth)> run)
+      : layout_(layout), run_(std::move(run)) {}
+
+  PimTiming estimate() {
+    int64_t tasklets = layout_.tasklets, block = layout_.depthBlock;
+    bool canCutDepth = block > 0 && layout_.depth >= leastBlocks * block;
+    first_ = {firstRounds * tasklets, canCutDepth ? block : 0};
+    second_ = {secondRounds * tasklets, canCutDepth ? 2 * block : 0};
+    bool canCutItems = layout_.items > 2 * second_.items;
+    if (!canCutItems)
+      first_.items = second_.items = 0;
+    if (!canCutItems && !canCutDepth)
+      return run_(0, 0);
+    PimTiming shortest = run_(first_.items, first_.depth);
+    if (cyclesOf(shortest) * shareOf(first_) <= DpuDevice::wholeCycles)
+      return run_(0, 0);
+    PimTiming middle = canCutItems && canCutDepth ? run_(second_.items, first_.depth) : shortest;
+    PimTiming longest = run_(second_.items, second_.depth);
+    auto grow = [&](auto of) { return whole(of(shortest), of(middle), of(longest)); };
+    PimTiming timing = longest;
+    timing.timeNs = grow([](const PimTiming &one) { return one.timeNs; });
+    timing.coreCycles = static_cast<uint64_t>(grow(cyclesOf));
+    timing.instructions = static_cast<uint64_t>(grow([](const PimTiming &one) { return double(one.instructions); }));
+    timing.dramBytes = static_cast<uint64_t>(grow([](const PimTiming &one) { return double(one.dramBytes); }));
+    timing.isSampled = true;
+    double halfWidth = extrapolatedError * (timing.timeNs - longest.timeNs);
+    timing.lowNs = timing.timeNs - halfWidth;
+    timing.highNs = timing.timeNs + halfWidth;
+    return timing;
+  }
+
+private:
+  struct Cut {
+    int64_t items = 0, depth = 0; ///< 0 means all.
+  };
+
+  static double cyclesOf(const PimTiming &timing) { return static_cast<double>(timing.coreCycles); }
+
+  /// How many times as much work a whole launch is, roughly.
+  double shareOf(const Cut &cut) const {
+    double items = cut.items ? double(layout_.items) / double(cut.items) : 1;
+    return items * (cut.depth ? double(layout_.depth) / double(cut.depth) : 1);
+  }
+
+  double whole(double shortest, double middle, double longest) const {
+    double perDepth = 0, perItem = 0, all = longest;
+    if (second_.depth) {
+      perDepth = (longest - middle) / double(second_.depth - first_.depth);
+      all += perDepth * double(layout_.depth - second_.depth);
+    }
+    if (second_.items) {
+      double end = second_.depth ? middle : longest; // Of the launches that differ in items only.
+      perItem = (end - shortest) / double(second_.items - first_.items);
+      if (second_.depth)
+        perItem += perDepth / double(second_.items) * double(layout_.depth - first_.depth);
+      all += perItem * double(layout_.items - second_.items);
+    }
+    return all;
+  }
+
+  /// Pieces of work of each tasklet in launches that are cut, and least blocks of a reduction that is.
+  static constexpr int64_t firstRounds = 2, secondRounds = 4, leastBlocks = 6;
+  /// Half of the interval, as a share of what was extrapolated.
+  static constexpr double extrapolatedError = 0.02;
+
+  const DpuKernel &layout_;
+  std::function<PimTiming(int64_t, int64_t)> run_;
+  Cut first_, second_;
+};
+
 } // namespace
 
 /// One launch on some of the kernel's DPUs.
@@ -39,7 +108,7 @@ struct DpuDevice::Launch {
   std::span<const NestOperand> operands;
   std::shared_ptr<const Program> program;
   std::vector<int64_t> dpus;
-  int64_t items = 0; ///< Most pieces of work of each DPU; 0 means all.
+  int64_t items = 0, depth = 0; ///< Most pieces of work of each DPU, and iterations of its reduction; 0 means all.
   bool keepsResults = true;
 
   std::byte *hostOf(const DpuKernel::Operand &operand) const {
@@ -89,6 +158,7 @@ PimTiming DpuDevice::run(const Launch &launch, KernelStatus &status) {
       values[splits + i] = static_cast<uint32_t>(part.count[i]);
     }
     values[2 * splits] = static_cast<uint32_t>(launch.items);
+    values[2 * splits + 1] = static_cast<uint32_t>(launch.depth);
     std::memcpy(dpu.wram() + arguments, values.data(), values.size() * sizeof(uint32_t));
     engine_->run(dpu, {});
     stats[number] = dpu.last;
@@ -162,37 +232,23 @@ PimTiming DpuDevice::execute(const PimKernel &kernel, std::span<const BoundBuffe
 PimTiming DpuDevice::estimate(const PimKernel &kernel, std::span<const BoundBuffer> buffers,
                               std::span<const NestOperand> operands) {
   const DpuKernel &layout = *kernel.dpu;
-  Launch launch{kernel, buffers, operands, Program::load(kernel.elf, "", *config_), {}, 0, false};
+  Launch launch{kernel, buffers, operands, Program::load(kernel.elf, "", *config_), {}, 0, 0, false};
   std::set<int64_t> chosen = {0, layout.dpus() / 2, layout.dpus() - 1};
   launch.dpus.assign(chosen.begin(), chosen.end());
-  KernelStatus status;
-  int64_t first = firstRounds * layout.tasklets, second = secondRounds * layout.tasklets;
-  PimTiming timing;
-  bool isCut = layout.items > 2 * second;
-  if (isCut) {
-    launch.items = first;
-    timing = run(launch, status);
-    double perItem = static_cast<double>(timing.coreCycles) / static_cast<double>(first);
-    isCut = perItem * static_cast<double>(layout.items) > wholeCycles;
-    launch.items = isCut ? second : 0;
-  }
-  PimTiming longer = run(launch, status);
+  PimTiming timing = CutLaunches(layout, [&](int64_t items, int64_t depth) {
+                       launch.items = items;
+                       launch.depth = depth;
+                       KernelStatus status;
+                       return run(launch, status);
+                     }).estimate();
   double share = static_cast<double>(layout.dpus()) / static_cast<double>(launch.dpus.size());
-  if (isCut) {
-    auto grow = [&](double a, double b) {
-      return b + (b - a) / static_cast<double>(second - first) * static_cast<double>(layout.items - second);
-    };
-    longer.timeNs = grow(timing.timeNs, longer.timeNs);
-    double work = grow(static_cast<double>(timing.instructions), static_cast<double>(longer.instructions)) /
-                  static_cast<double>(longer.instructions);
-    longer.coreCycles = static_cast<uint64_t>(longer.timeNs * config_->clockMHz * 1e-3);
-    share *= work;
+  timing.instructions = static_cast<uint64_t>(static_cast<double>(timing.instructions) * share);
+  timing.dramBytes = static_cast<uint64_t>(static_cast<double>(timing.dramBytes) * share);
+  if (share > 1 && !timing.isSampled) {
+    timing.isSampled = true;
+    timing.lowNs = timing.highNs = timing.timeNs;
   }
-  longer.instructions = static_cast<uint64_t>(static_cast<double>(longer.instructions) * share);
-  longer.dramBytes = static_cast<uint64_t>(static_cast<double>(longer.dramBytes) * share);
-  longer.isSampled = isCut || layout.dpus() > static_cast<int64_t>(launch.dpus.size());
-  longer.lowNs = longer.highNs = longer.timeNs;
-  return longer;
+  return timing;
 }
 
 std::vector<CrossingRecord> transfersOf(const DpuKernel &kernel, const DpuConfig &config, uint32_t nest,

@@ -16,6 +16,11 @@ namespace nearbank::dpu {
 
 class DpuDevice : public PimDevice {
 public:
+  /// Cycles up to which an estimate simulates a DPU whole: half a second of `exact`.
+  static constexpr double wholeCycles = 20e6;
+  /// DPUs that an estimate simulates, at most.
+  static constexpr int64_t estimatedDpus = 3;
+
   /// @param machine of kind upmem
   /// @param threads host threads that simulate DPUs; 0 means all
   DpuDevice(const MachineConfig &machine, int threads);

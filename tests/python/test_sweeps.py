@@ -242,6 +242,18 @@ def test_a_long_simulation_is_announced_after_the_first_seconds(monkeypatch):
     assert left[0] == pytest.approx(98) and left[-1] == 0
 
 
+def test_tasks_of_no_instructions_calibrate_nothing(monkeypatch):
+    monkeypatch.setattr("nearbank.simulation.simulate", lambda task, options: {"timing": "", "seconds": 9.0})
+    notes = []
+
+    def progress(*_):
+        pass
+
+    progress.note = notes.append
+    run_tasks([Task(bytes([i]), b"", 0.0, "{}", lambda _: None) for i in range(3)], 1, 1, progress)
+    assert notes == []
+
+
 @needs_core
 @pytest.mark.skipif(
     not shutil.which("mpirun") or not importlib.util.find_spec("mpi4py"), reason="no Open MPI, or no mpi4py"

@@ -182,14 +182,21 @@ def test_plan_shows_shares_residence_and_kinds(tmp_path):
     assert "shares of DPUs" in report.to_text()
 
 
-def test_sampled_time_is_near_the_exact_one():
-    inputs = (torch.randn(64, 96), torch.randn(96, 200))
+@pytest.mark.parametrize(
+    ("shape", "machine"), [((192, 96, 24), "upmem-1"), ((8, 1200, 40), "upmem-1"), ((160, 1200, 4), "upmem-1")]
+)
+def test_sampled_time_is_near_the_exact_one(shape, machine, monkeypatch):
+    """Launches cut by pieces of work, by the length of sums, and by both."""
+    monkeypatch.setenv("NEARBANK_UPMEM", "fast")
+    rows, depth, columns = shape
+    inputs = (torch.randn(rows, depth), torch.randn(depth, columns))
     module = Lambda(lambda a, b: a @ b)
-    options = {"machine": "upmem-4", "policy": "pim-only", "host": "native"}
+    options = {"machine": machine, "policy": "pim-only", "host": "native"}
     times = {}
     for simulate in ("sampled", "exact"):
         run = nearbank.plan(module, inputs, simulate=simulate, **options).runs[0]
         times[simulate] = [nest["pimTime"]["value"] for nest in run["nests"] if nest["kind"] == "contraction"]
+    assert times["sampled"] != times["exact"]
     assert times["sampled"] == pytest.approx(times["exact"], rel=0.02)
 
 

@@ -5,6 +5,7 @@
 #include "compiler/codegen/upmem/DpuSplit.h"
 #include "compiler/loopnest/NestFacts.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 #include <algorithm>
@@ -395,9 +396,32 @@ void chooseFetches(DpuNest &nest) {
   }
 }
 
+/// Whether a result is a sum of floating-point numbers, whose order is free.
+bool isFloatSum(linalg::GenericOp op, size_t output) {
+  BlockArgument old = op.getMatchingBlockArgument(op.getDpsInitOperand(static_cast<int64_t>(output)));
+  auto sum = op.getBody()->getTerminator()->getOperand(static_cast<unsigned>(output)).getDefiningOp<arith::AddFOp>();
+  bool isWide = old.getType().isF32() || old.getType().isF64();
+  return sum && isWide && old.hasOneUse() && (sum.getLhs() == old) != (sum.getRhs() == old);
+}
+
+/// Short blocks do not pay for the additions of their sums.
+void chooseSums(DpuNest &nest) {
+  constexpr int64_t leastBlock = 16;
+  int64_t reductions = 1;
+  for (const DpuLoop &loop : nest.loops)
+    reductions *= loop.isParallel ? 1 : loop.extent;
+  bool isLong = nest.innerLoop && nest.innerBlock >= leastBlock && reductions > nest.innerBlock;
+  for (size_t output = 0; output < nest.numOutputs; ++output)
+    nest.sumsByBlock.push_back(isLong && isFloatSum(nest.op, output));
+}
+
 /// Pieces of work, and what they cost at published rates.
 void countWork(const DpuNest &nest, const dpu::DpuConfig &config, DpuKernel &layout) {
   layout.tasklets = dpuTasklets;
+  if (nest.innerLoop) {
+    layout.depth = nest.loops[*nest.innerLoop].extent;
+    layout.depthBlock = nest.innerBlock;
+  }
   layout.items = 1;
   double points = 1, reductions = 1, innerBlocks = 1;
   for (size_t loop = 0; loop < nest.loops.size(); ++loop) {
@@ -441,6 +465,7 @@ std::optional<DpuNest> shareOut(func::FuncOp kernel, const dpu::DpuConfig &confi
     return std::nullopt;
   chooseBlocks(*nest, layout);
   chooseFetches(*nest);
+  chooseSums(*nest);
   countWork(*nest, config, layout);
   return nest;
 }

@@ -58,6 +58,9 @@ struct DpuNest {
   int64_t blockLength = 1;          ///< Of `vectorLoop`.
   int64_t innerBlock = 1;           ///< Of `innerLoop`.
   int64_t blockBytes = 8;           ///< Room in WRAM for one block.
+  /// By output: whether its sum is made of the sums of blocks of `innerLoop`, whose rounding errors grow with the
+  /// length of a block and the number of blocks, not with their product.
+  std::vector<bool> sumsByBlock;
 
   bool usesLoop(const DpuMemory &memory, size_t loop) const { return memory.packedSteps[loop] != 0; }
 };

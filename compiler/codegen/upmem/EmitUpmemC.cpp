@@ -56,10 +56,10 @@ private:
   std::string arguments() const {
     size_t splits = std::max<size_t>(1, layout_.splits.size());
     return fmt::format(
-        R"(// Where this DPU's part of the split loops begins, how much of them it has, and the most pieces of work it does
-// (0: all).
+        R"(// Where this DPU's part of the split loops begins, how much of them it has, and, to time a part of the work, the most
+// pieces of work it does and the most iterations of the innermost sum (0: all).
 typedef struct {{
-  uint32_t first[{0}], count[{0}], items, unused;
+  uint32_t first[{0}], count[{0}], items, depth;
 }} arguments_t;
 __host arguments_t arguments;
 // Not 0 when an index was out of range, and that index.
@@ -74,6 +74,9 @@ __host int32_t status[2];
     for (size_t loop = 0; loop < nest_.loops.size(); ++loop)
       if (int split = nest_.loops[loop].split; split >= 0)
         text += fmt::format("  const uint32_t n{} = arguments.count[{}];\n", loop, split);
+    if (nest_.innerLoop && nest_.innerBlock < nest_.loops[*nest_.innerLoop].extent)
+      text +=
+          fmt::format("  const uint32_t depth = arguments.depth ? arguments.depth : {};\n", countOf(*nest_.innerLoop));
     return text;
   }
 
@@ -375,7 +378,6 @@ static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
     for (size_t i = 0; i < nest_.numOutputs; ++i) {
       const DpuMemory &memory = output(i);
       text += fmt::format("      {} {}_sum = {};\n", computeTypeOf(memory.element), memory.name, initialText(i, "j"));
-      statements_.name(memory.bodyArgument, memory.name + "_sum");
     }
     std::string indent = "      ", close;
     for (size_t loop = 0; loop < nest_.loops.size(); ++loop) {
@@ -403,7 +405,7 @@ static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
         statements_.name(memory.bodyArgument, memory.name + "_element");
       }
     }
-    std::string count = countOf(inner);
+    std::string count = nest_.innerBlock < nest_.loops[inner].extent ? "depth" : countOf(inner);
     int64_t block = nest_.innerBlock;
     text += fmt::format("{0}for (uint32_t from = 0; from < {1}; from += {2}) {{\n", indent, count, block);
     text += fmt::format("{0}  const uint32_t part = {1} - from < {2} ? {1} - from : {2};\n", indent, count, block);
@@ -412,6 +414,12 @@ static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
     for (size_t i = 0; i < nest_.numInputs; ++i)
       if (const DpuMemory &memory = nest_.memories[i]; !isSettled(memory) && memory.fetch == DpuFetch::Block)
         text += fetchText(memory, current_, "part", inner, deep);
+    auto sumOf = [&](size_t i) { return output(i).name + (nest_.sumsByBlock[i] ? "_partial" : "_sum"); };
+    for (size_t i = 0; i < nest_.numOutputs; ++i) {
+      if (nest_.sumsByBlock[i])
+        text += fmt::format("{}{} {} = 0;\n", deep, computeTypeOf(output(i).element), sumOf(i));
+      statements_.name(output(i).bodyArgument, sumOf(i));
+    }
     text += fmt::format("{}for (uint32_t k = 0; k < part; k++) {{\n", deep);
     current_[inner] = "(from + k)";
     for (size_t i = 0; i < nest_.numInputs; ++i) {
@@ -427,8 +435,12 @@ static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
     }
     std::vector<std::string> results = body(deeper, text);
     for (size_t i = 0; i < results.size(); ++i)
-      text += fmt::format("{}{}_sum = {};\n", deeper, output(i).name, results[i]);
-    text += deep + "}\n" + indent + "}\n" + close;
+      text += fmt::format("{}{} = {};\n", deeper, sumOf(i), results[i]);
+    text += deep + "}\n";
+    for (size_t i = 0; i < nest_.numOutputs; ++i)
+      if (nest_.sumsByBlock[i])
+        text += fmt::format("{}{}_sum += {};\n", deep, output(i).name, sumOf(i));
+    text += indent + "}\n" + close;
     for (size_t i = 0; i < results.size(); ++i)
       text += fmt::format("      {}[j] = {};\n", output(i).name,
                           statements_.stored(output(i).element, output(i).name + "_sum"));

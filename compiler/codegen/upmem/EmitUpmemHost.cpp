@@ -106,7 +106,7 @@ std::string partText(const DpuKernel &kernel) {
   std::string text =
       fmt::format(R"(// What dpu.c declares: where a DPU's part of the split loops begins, and how much of them it has.
 typedef struct {{
-  uint32_t first[{0}], count[{0}], items, unused;
+  uint32_t first[{0}], count[{0}], items, depth;
 }} arguments_t;
 
 static arguments_t part_of(uint32_t dpu) {{

@@ -63,7 +63,7 @@ static void buildLowering(OpPassManager &manager, Target target, VectorUnit vect
   halves.sourceTypeStrs = {"bf16", "f16"};
   manager.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(halves));
   manager.addNestedPass<func::FuncOp>(
-      createMathExpansionPass(isSimulated(target), target == Target::Host || vector.bits > 0));
+      createMathExpansionPass(isSimulated(target), target == Target::Host || vector.bits > 0, /*avoidsSelects=*/true));
   manager.addPass(createLowerAffinePass());
   manager.addPass(createSCFToControlFlowPass());
   arith::ArithExpandOpsPassOptions expand;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/MathExpansion.h"
+#include "compiler/codegen/BranchFreeMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -34,8 +35,8 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
 class MathExpansion : public PassWrapper<MathExpansion, OperationPass<func::FuncOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MathExpansion)
-  MathExpansion(bool expandsRounding, bool usesMaximumIntrinsic)
-      : expandsRounding_(expandsRounding), usesMaximumIntrinsic_(usesMaximumIntrinsic) {}
+  MathExpansion(bool expandsRounding, bool usesMaximumIntrinsic, bool avoidsSelects)
+      : expandsRounding_(expandsRounding), usesMaximumIntrinsic_(usesMaximumIntrinsic), avoidsSelects_(avoidsSelects) {}
   StringRef getArgument() const override { return "nearbank-math-expansion"; }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<arith::ArithDialect, LLVM::LLVMDialect, math::MathDialect, vector::VectorDialect>();
@@ -53,6 +54,9 @@ public:
     if (failed(applyPatternsGreedily(getOperation(), std::move(simplify))))
       return signalPassFailure();
     RewritePatternSet approximate(context);
+    if (avoidsSelects_)
+      populateBranchFreeMath(approximate);
+    static constexpr StringRef branchFree[] = {"math.exp", "math.erf", "math.tanh"};
     static constexpr StringRef names[] = {"math.atan",  "math.atan2", "math.tanh", "math.log",  "math.log2",
                                           "math.log1p", "math.erf",   "math.erfc", "math.exp",  "math.expm1",
                                           "math.cbrt",  "math.sin",   "math.cos",  "math.asin", "math.acos"};
@@ -62,8 +66,9 @@ public:
       hasDouble |= isa<math::MathDialect>(op->getDialect()) && op->getNumResults() == 1 && !isSingle(op) &&
                    isa<FloatType>(op->getResult(0).getType());
     });
-    populateMathPolynomialApproximationPatterns(
-        approximate, [&](StringRef name) { return !hasDouble && llvm::is_contained(names, name); });
+    populateMathPolynomialApproximationPatterns(approximate, [&](StringRef name) {
+      return !hasDouble && llvm::is_contained(names, name) && !(avoidsSelects_ && llvm::is_contained(branchFree, name));
+    });
     if (failed(applyPatternsGreedily(getOperation(), std::move(approximate))))
       return signalPassFailure();
     if (usesMaximumIntrinsic_)
@@ -89,13 +94,13 @@ private:
     });
   }
 
-  bool expandsRounding_, usesMaximumIntrinsic_;
+  bool expandsRounding_, usesMaximumIntrinsic_, avoidsSelects_;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> createMathExpansionPass(bool expandsRounding, bool usesMaximumIntrinsic) {
-  return std::make_unique<MathExpansion>(expandsRounding, usesMaximumIntrinsic);
+std::unique_ptr<Pass> createMathExpansionPass(bool expandsRounding, bool usesMaximumIntrinsic, bool avoidsSelects) {
+  return std::make_unique<MathExpansion>(expandsRounding, usesMaximumIntrinsic, avoidsSelects);
 }
 
 } // namespace nearbank::codegen

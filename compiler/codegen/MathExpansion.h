@@ -12,6 +12,8 @@ namespace nearbank::codegen {
 /// the same values and loops around them vectorise. Double precision is left to the C library.
 /// @param expandsRounding also expands floor-like functions, for targets without instructions for them
 /// @param usesMaximumIntrinsic turns NaN-propagating maxima and minima into LLVM's own
-std::unique_ptr<mlir::Pass> createMathExpansionPass(bool expandsRounding, bool usesMaximumIntrinsic);
+/// @param avoidsSelects takes the forms of BranchFreeMath.h where there is one
+std::unique_ptr<mlir::Pass> createMathExpansionPass(bool expandsRounding, bool usesMaximumIntrinsic,
+                                                    bool avoidsSelects);
 
 } // namespace nearbank::codegen

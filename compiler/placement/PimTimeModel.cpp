@@ -50,15 +50,15 @@ double numInstructions(const NestFacts &facts, const profile::NestProfile &profi
 }
 
 /// PL-3.2: cycles in which an in-order core waits for a result. The iterations of one trip fill each other's waits, but
-/// in a reduction every second operation waits for the one before it, and polynomials have branches in between.
+/// in a reduction every second operation waits for the one before it.
 double latencyCycles(const NestFacts &facts, const MachineConfig &machine) {
   const CoreConfig &core = machine.core;
   const OperationCounts &operations = facts.operations;
   double perTrip = double(machine.l1d.hitCycles - 1) + double(core.branchTakenCycles);
-  double cycles =
-      innermostTrips(facts) * perTrip + operations.divisions * double(core.fpDivCycles - 1) +
-      operations.conversions * double(core.fpMoveCycles - 1) +
-      operations.transcendentals * transcendentalInstructions * polynomialChain * double(core.fpFmaCycles - 1);
+  double cycles = innermostTrips(facts) * perTrip + operations.divisions * double(core.fpDivCycles - 1) +
+                  operations.conversions * double(core.fpMoveCycles - 1) +
+                  operations.transcendentals * transcendentalInstructions * polynomialChain *
+                      double(core.fpFmaCycles - 1) / iterationsPerTrip(facts);
   if (!facts.isContraction())
     cycles += operations.floatOps / (facts.hasReduction ? 2 : iterationsPerTrip(facts)) * double(core.fpAddCycles - 1);
   return cycles;

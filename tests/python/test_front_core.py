@@ -101,6 +101,39 @@ def _arguments(graph, x, call):
     return [state.get(tuple(node.meta["val"].shape), x) for node in placeholders]
 
 
+class Transcendentals(nn.Module):
+    def forward(self, x):
+        return x.exp(), torch.erf(x), x.tanh()
+
+
+@pytest.mark.parametrize(
+    ("policy", "machine"), [("cpu-only", "nmc-64"), ("pim-only", "nmc-64"), ("pim-only", "nmc-64v")]
+)
+def test_transcendentals_hold_over_their_whole_range(policy, machine):
+    special = [
+        math.nan,
+        math.inf,
+        -math.inf,
+        0.0,
+        -0.0,
+        1e-30,
+        -1e-30,
+        88.7,
+        88.8,
+        200.0,
+        -87.4,
+        -103.0,
+        -110.0,
+        3.5e38,
+    ]
+    x = torch.cat([torch.tensor(special), torch.linspace(-12, 12, 4001), torch.logspace(-20, 2, 500)])
+    results = compiled(Transcendentals(), policy=policy, machine=machine, simulate="exact")(x)
+    for result, expected in zip(results, Transcendentals()(x.double()), strict=True):
+        expected = expected.float()
+        assert torch.equal(result.isnan(), expected.isnan())
+        torch.testing.assert_close(result, expected, rtol=8e-7, atol=0, equal_nan=True)
+
+
 class SumAndSums(nn.Module):
     def forward(self, x, y):
         return x + y, x.sum(1)

@@ -464,7 +464,8 @@ OwningOpRef<ModuleOp> expandMath(func::FuncOp kernel) {
   PassManager manager(kernel.getContext());
   manager.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes());
   manager.addNestedPass<func::FuncOp>(createMathExpansionPass(/*expandsRounding=*/true,
-                                                              /*usesMaximumIntrinsic=*/false));
+                                                              /*usesMaximumIntrinsic=*/false,
+                                                              /*avoidsSelects=*/false));
   manager.addPass(createCSEPass());
   if (failed(manager.run(*module)))
     return {};

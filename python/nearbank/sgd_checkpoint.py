@@ -208,6 +208,7 @@ def run(
         world.size,
         rate=stored["rate"] if stored else None,
         progress=progress,
+        once=world.once,
     )
     if stored:
         restore(file, job, world.rank)

@@ -116,7 +116,7 @@ def run_entry(engine: str, job: TrainedJob, data: DataSet, test: DataSet | None,
         "summary": summary,
         "rounds": job.history,
         "traffic": traffic,
-        "weights": {"intercept": float(raw[-1]), "numNonZero": int((raw[:-1] != 0).sum()), "file": "model.npz"},
+        "weights": {"intercept": float(raw[-1]), "numNonZero": int((raw[:-1] != 0).sum())},
         "_coefficients": raw,
     }
 
@@ -149,6 +149,8 @@ def document(runs: Sequence[dict[str, Any]], command: Sequence[str], options: Ma
         The document. ``summary`` and ``rounds`` at the top are those of the last run.
     """
     plain = [{name: value for name, value in run.items() if not name.startswith("_")} for run in runs]
+    for run in plain:
+        run["weights"]["file"] = _model_file(run, len(plain))
     result = {
         "schema": SCHEMA,
         "command": list(command),
@@ -159,6 +161,10 @@ def document(runs: Sequence[dict[str, Any]], command: Sequence[str], options: Ma
         "runs": plain,
     }
     return DocumentWithModels(result, [run.get("_coefficients") for run in runs])
+
+
+def _model_file(run: Mapping[str, Any], runs: int) -> str:
+    return f"model-{run['dpus']}.npz" if runs > 1 else "model.npz"
 
 
 class DocumentWithModels(dict):
@@ -302,5 +308,5 @@ def write_folder(folder: Path, doc: DocumentWithModels) -> None:
     for run, model in zip(doc["runs"], doc.models, strict=True):
         stored = io.BytesIO()
         np.savez(stored, coefficients=model[:-1], intercept=model[-1])
-        files[f"model-{run['dpus']}.npz" if len(doc["runs"]) > 1 else "model.npz"] = stored.getvalue()
+        files[_model_file(run, len(doc["runs"]))] = stored.getvalue()
     write_files(folder, files)

@@ -28,6 +28,12 @@ class Ranks:
         """Join the partial sums of all ranks, in rank order; every rank gets them."""
         return b"".join(self.communicator.allgather(partial))
 
+    def once(self, work: Callable[[], Any]) -> Any:
+        """Let rank 0 do some work and give every rank its result."""
+        if self.size == 1:
+            return work()
+        return self.communicator.bcast(work() if self.rank == 0 else None, root=0)
+
     def send_pieces(self, produce: Callable[[Callable[[bytes], Any]], None]) -> None:
         """Send rank 0 what `produce` hands to its argument piece by piece."""
         produce(lambda piece: self.communicator.send(piece, dest=0))

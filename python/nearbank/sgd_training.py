@@ -132,6 +132,7 @@ def start_job(
     initial: np.ndarray | None = None,
     rate: float | None = None,
     progress: Callable = _nothing,
+    once: Callable = lambda work: work(),
 ) -> TrainedJob:
     """Prepare a job: checks, learning rate, rows in the arithmetic of the DPUs.
 
@@ -155,6 +156,8 @@ def start_job(
         Learning rate, when ``eta0="auto"`` has already been settled.
     progress : callable
         As ``progress(stage, done, total)``.
+    once : callable
+        Does what it is given on one of the ranks and gives the result to all.
 
     Returns
     -------
@@ -186,7 +189,7 @@ def start_job(
         )
     trials: list[dict[str, float]] = []
     if rate is None and options.eta0 == "auto":
-        rate, trials = search_rate(data, options, weights, seed, progress)
+        rate, trials = once(lambda: search_rate(data, options, weights, seed, progress))
     elif rate is None:
         rate = float(options.eta0)
     settings = settings_of(options, rate, weights, machine)

@@ -154,6 +154,7 @@ def test_several_numbers_of_dpus_show_the_scaling(tmp_path, rows, capsys):
     assert train(tmp_path, rows, "--dpus", "4,16", "--epochs", "2", "--eta0", "1", "--format", "json") == 0
     document = json.loads(capsys.readouterr().out)
     assert [run["dpus"] for run in document["runs"]] == [4, 16]
+    assert all((tmp_path / "out" / run["weights"]["file"]).exists() for run in document["runs"])
     assert 'id="scaling"' in (tmp_path / "out" / "report.html").read_text()
 
 
@@ -250,6 +251,18 @@ def test_four_ranks_give_the_model_of_one_process(tmp_path, rows, capsys, engine
     if engine == "exact":  # The slowest of all DPUs, whichever rank has it.
         times = [document["summary"]["simulatedTime"]["value"] for document in documents]
         assert times[0] == pytest.approx(times[1], rel=1e-3)  # The share of DMA is that of rank 0's fullest DPU.
+
+
+@needs_mpi
+def test_ranks_search_the_learning_rate_of_one_process(tmp_path, rows, capsys):
+    result = mpi_train(rows, str(tmp_path / "two"), 2, "--eta0", "auto")
+    assert result.returncode == 0, result.stderr
+    assert main(["train", "--data", rows[0], "--out", str(tmp_path / "one"), *JOB, "--eta0", "auto"]) == 0
+    documents = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("one", "two")]
+    tried = [document["runs"][0]["triedRates"] for document in documents]
+    assert tried[0] == tried[1] and len(tried[0]) > 10
+    figures = [{**entry, "seconds": None, "dispersion": None} for document in documents for entry in document["rounds"]]
+    assert figures[:4] == figures[4:]
 
 
 @needs_mpi

@@ -177,7 +177,8 @@ private:
     plan.hostSimulation = simulationOf(options.value("simulateHost", "none"));
     if (std::string host = options.value("host", ""); !host.empty()) {
       plan.host = modelledHost(host);
-      plan.machine.coherence = coherenceBeside(plan.machine.coherence, *plan.host);
+      if (!plan.machine.dpus) // CX-5 prices what DPUs get and give.
+        plan.machine.coherence = coherenceBeside(plan.machine.coherence, *plan.host);
     }
     if (!progress.is_none())
       // A pointer, because the function is copied without the interpreter lock.

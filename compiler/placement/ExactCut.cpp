@@ -74,8 +74,8 @@ MaxFlow buildNetwork(const CrossingGraph &graph, std::span<const SideTimes> time
 }
 
 /// PL-5 for one nest: the total as placed against the total with this nest alone on the other side.
-EquationRecord cutRecord(const ProgramView &view, const CutSource &source, const SideTimes &times, double placedNs,
-                         double movedNs, double crossingChangeNs) {
+EquationRecord cutRecord(const ProgramView &view, const NestView &nest, const CutSource &source, const SideTimes &times,
+                         double placedNs, double movedNs, double crossingChangeNs) {
   const CoherenceConfig &cost = view.machine.coherence;
   EquationRecord record;
   record.id = "PL-5";
@@ -85,6 +85,10 @@ EquationRecord cutRecord(const ProgramView &view, const CutSource &source, const
                    {"crossingChange", crossingChangeNs, "ns", "machine file"},
                    {"coherence.launchNs", cost.launchNs, "ns", "machine file"},
                    {"coherence.returnNs", cost.returnNs, "ns", "machine file"}};
+  if (nest.dpuKernel) // Each launch pays for itself, wherever the others run.
+    record.inputs = {{source.hostName, times.hostNs, "ns", source.hostProvenance},
+                     {source.name, times.pimNs - nest.transferNs, "ns", source.provenance},
+                     {"transfers", nest.transferNs, "ns", "machine file"}};
   record.value = placedNs;
   record.threshold = movedNs;
   evaluate(record, true);
@@ -92,15 +96,21 @@ EquationRecord cutRecord(const ProgramView &view, const CutSource &source, const
   return record;
 }
 
-void explain(const CutSource &source, const SideTimes &times, double change, double crossingChange,
-             NestDecision &decision) {
+void explain(const NestView &nest, const CutSource &source, const SideTimes &times, double change,
+             double crossingChange, NestDecision &decision) {
   bool isOnPim = decision.site == Site::Pim;
   auto [hostNs, pimNs, fixed] = times;
-  decision.reason = fmt::format("least total time of the program: {} ns {} on PIM, {} ns on the host; alone on {} it "
-                                "would add {} ns, {} ns of it "
-                                "crossings",
-                                shortNumber(pimNs), source.kind, shortNumber(hostNs), isOnPim ? "the host" : "PIM",
-                                shortNumber(change), shortNumber(crossingChange));
+  const char *otherSide = isOnPim ? "the host" : "PIM";
+  if (nest.dpuKernel)
+    decision.reason = fmt::format("least total time of the program: {} ns {} on PIM and {} ns of transfers, {} ns on "
+                                  "the host; alone on {} it would add {} ns",
+                                  shortNumber(pimNs - nest.transferNs), source.kind, shortNumber(nest.transferNs),
+                                  shortNumber(hostNs), otherSide, shortNumber(change));
+  else
+    decision.reason = fmt::format("least total time of the program: {} ns {} on PIM, {} ns on the host; alone on {} it "
+                                  "would add {} ns, {} ns of it crossings",
+                                  shortNumber(pimNs), source.kind, shortNumber(hostNs), otherSide, shortNumber(change),
+                                  shortNumber(crossingChange));
   decision.flip = isOnPim
                       ? fmt::format("PIM slower by more than {} ns, or the host faster by as much", shortNumber(change))
                       : fmt::format("a host time above {} ns (now {}), or PIM faster by more than {} ns",
@@ -155,8 +165,9 @@ void placeByCut(const ProgramView &view, std::span<const double> hostNs, std::sp
     double crossingChange = graph.changeNs(sites, position);
     // The optimum leaves no negative change; rounding may.
     double change = std::max(0.0, (sites[i] == Site::Host ? toPim : -toPim) + crossingChange);
-    explain(source, times[i], change, crossingChange, decision);
-    decision.equations.push_back(cutRecord(view, source, times[i], placedNs, placedNs + change, crossingChange));
+    explain(view.nests[i], source, times[i], change, crossingChange, decision);
+    decision.equations.push_back(
+        cutRecord(view, view.nests[i], source, times[i], placedNs, placedNs + change, crossingChange));
   }
 }
 

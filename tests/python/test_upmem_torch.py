@@ -212,6 +212,12 @@ def test_prediction_is_of_the_simulated_order():
 def test_small_nests_do_not_pay_for_a_launch(policy):
     run = nearbank.plan(TwoMatrices(), (torch.randn(6, 24),), machine="upmem-64", policy=policy).runs[0]
     assert {nest["where"] for nest in run["nests"]} == {"host"}
+    if policy in ("min-cut", "oracle"):  # Launches pay for what they move, and for nothing that near-memory cores pay.
+        for nest in run["nests"]:
+            cut = next(equation for equation in nest["why"]["equations"] if equation["id"] == "PL-5")
+            host, pim, transfers = (value["value"] for value in cut["inputs"])
+            assert transfers == pytest.approx(nest["dpu"]["transferTime"]["value"])
+            assert cut["threshold"] - cut["value"] == pytest.approx(pim + transfers - host)
 
 
 def test_what_does_not_fit_stays_on_the_host_and_says_how_many_dpus_would_do():

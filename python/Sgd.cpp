@@ -220,6 +220,7 @@ std::string timesJson(const std::string &settingsText, const dpu::DpuConfig &mac
               {"dmaBytes", time.dmaBytes},
               {"ownTransfers", ownTransferSeconds(settings, machine, sizes)},
               {"load", loadSeconds(settings, machine, shape, sizes)},
+              {"setUp", setUpSeconds(settings, machine)},
               {"mramBytes", mramBytes(settings, shape, sizes)},
               {"hasLinks", hasLinks(settings, machine)},
               {"bytesPerRound", closedFormBytes(settings, sizes)},

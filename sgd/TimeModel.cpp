@@ -233,22 +233,35 @@ double ownTransferSeconds(const Settings &settings, const dpu::DpuConfig &machin
   return seconds;
 }
 
+namespace {
+
+/// What the sigmoid needs.
+int64_t tableBytes(const Settings &settings) {
+  if (settings.loss != Loss::Logistic)
+    return 0;
+  return settings.isPimOpt ? int64_t(4) << PimOptSigmoid::kTableLog2 : SigmoidTable::kEntries * 4;
+}
+
+} // namespace
+
 int64_t mramBytes(const Settings &settings, const WorkShape &shape, const WireSizes &sizes) {
   int64_t labels = (shape.rowsPerDpu * 4 + 7) / 8 * 8;
   int64_t models = sizes.modelBytes * (settings.algorithm == Algorithm::Admm ? 2 : 1);
-  int64_t tables = settings.loss != Loss::Logistic ? 0
-                   : settings.isPimOpt             ? int64_t(4) << PimOptSigmoid::kTableLog2
-                                                   : SigmoidTable::kEntries * 4;
-  return shape.rowsPerDpu * sizes.rowBytes + labels + models + sizes.gradientBytes + 2 * sizes.biasBytes + tables;
+  return shape.rowsPerDpu * sizes.rowBytes + labels + models + sizes.gradientBytes + 2 * sizes.biasBytes +
+         tableBytes(settings);
 }
 
 double loadSeconds(const Settings &settings, const dpu::DpuConfig &machine, const WorkShape &shape,
                    const WireSizes &sizes) {
-  int64_t tables = mramBytes(settings, {shape.features, 0, 0, shape.isSparse, shape.hasValues}, {});
   double seconds = 0;
-  for (int64_t bytes : {shape.rowsPerDpu * sizes.rowBytes, shape.rowsPerDpu * 4, tables})
+  for (int64_t bytes : {shape.rowsPerDpu * sizes.rowBytes, shape.rowsPerDpu * 4})
     seconds += transferSeconds(machine, true, bytes, settings.numDpus, settings.numDpus);
   return seconds;
+}
+
+double setUpSeconds(const Settings &settings, const dpu::DpuConfig &machine) {
+  double tables = transferSeconds(machine, true, tableBytes(settings), settings.numDpus, settings.numDpus);
+  return machine.loadUs * 1e-6 + tables / machine.broadcastSpeedup;
 }
 
 } // namespace nearbank::sgd

@@ -42,7 +42,9 @@ RoundTime roundTime(const Settings &settings, const dpu::DpuConfig &machine, con
 /// TM-8: transfers of one rank's DPUs in a round, which asynchrony cannot hide: their MRAM is the host's meanwhile.
 double ownTransferSeconds(const Settings &settings, const dpu::DpuConfig &machine, const WireSizes &sizes);
 
-/// One-time seconds before the first round: rows, labels and tables to the DPUs.
+/// One-time seconds before the first round: the program and the sigmoid's table to the DPUs.
+double setUpSeconds(const Settings &settings, const dpu::DpuConfig &machine);
+/// One-time seconds before the first round: rows and labels to the DPUs.
 double loadSeconds(const Settings &settings, const dpu::DpuConfig &machine, const WorkShape &shape,
                    const WireSizes &sizes);
 

@@ -148,6 +148,17 @@ TEST(TimeModelTest, Tm6MachinesWithoutLinksHaveNone) {
   }
 }
 
+TEST(TimeModelTest, SetUpIsTheProgramAndTheSigmoidsTable) {
+  Job svm = yfcc(Algorithm::MaSgd, Loss::Hinge, 64), lr = yfcc(Algorithm::MaSgd, Loss::Logistic, 64);
+  EXPECT_DOUBLE_EQ(setUpSeconds(svm.settings, machine()), machine().loadUs * 1e-6);
+  double table = transferSeconds(machine(), true, 4 << 20, 64, 64) / machine().broadcastSpeedup;
+  EXPECT_DOUBLE_EQ(setUpSeconds(lr.settings, machine()), machine().loadUs * 1e-6 + table);
+  WireSizes sizes(svm.settings, 4096, false, 4096, false);
+  EXPECT_DOUBLE_EQ(loadSeconds(svm.settings, machine(), svm.shape, sizes),
+                   transferSeconds(machine(), true, 3328 * 16384, 64, 64) +
+                       transferSeconds(machine(), true, 3328 * 4, 64, 64));
+}
+
 TEST(TimeModelTest, Tm5YfccFillsMostOfMram) {
   Job job = yfcc(Algorithm::Admm, Loss::Logistic, 256);
   WireSizes sizes(job.settings, 4096, false, 4096, false);

@@ -74,6 +74,7 @@ def run_entry(engine: str, job: TrainedJob, data: DataSet, test: DataSet | None,
             summary[name] = _figure(last[name])
     summary["simulatedTime"] = _q(total, "s", kind)
     summary["loadTime"] = _q(job.times["load"], "s", "modelled")
+    summary["setUpTime"] = _q(job.times["setUp"], "s", "modelled")
     summary["timeByKind"] = {name: _q(value, "s", _kind_of_time(name, job)) for name, value in seconds.items()}
     synchronisation = total - seconds["dpuCompute"] - seconds["mramWram"]
     summary["communicationShare"] = _q(synchronisation / total if total else 0.0, "share", kind)
@@ -273,8 +274,9 @@ def text(doc: Mapping[str, Any]) -> str:
                 share = 100 * quantity["value"] / total
                 value = spoken_seconds(quantity["value"])
                 lines.append(f"  {label:<26}{value:>10}  {share:5.1f} %  {quantity['kind']}")
-        load = summary["loadTime"]
-        lines.append(f"  {'load (once, not counted)':<26}{spoken_seconds(load['value']):>10}           {load['kind']}")
+        for name, label in (("loadTime", "load (once, not counted)"), ("setUpTime", "set-up (likewise)")):
+            once = summary[name]
+            lines.append(f"  {label:<26}{spoken_seconds(once['value']):>10}           {once['kind']}")
         moved = summary["bytesMoved"]["value"]
         lines.append(f"  {'bytes moved':<26}{moved / 1e6:>7.3g} MB           counted")
         dma = summary["mramWramBytes"]

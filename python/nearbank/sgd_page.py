@@ -134,7 +134,11 @@ def _tiles(run: Mapping[str, Any]) -> list[dict[str, str]]:
             quantity = run["summary"][name]
             tiles.append({"label": label, "value": f"{quantity['value']:.4f}", "kind": quantity["kind"], "note": ""})
     summary = run["summary"]
-    for name, label in (("simulatedTime", "time of training"), ("loadTime", "loading, once")):
+    for name, label in (
+        ("simulatedTime", "time of training"),
+        ("loadTime", "loading, once"),
+        ("setUpTime", "set-up, once"),
+    ):
         quantity = summary[name]
         tiles.append({"label": label, "value": spoken_seconds(quantity["value"]), "kind": quantity["kind"], "note": ""})
     moved = f"{summary['bytesMoved']['value'] / 1e6:.3g} MB"

@@ -18,6 +18,7 @@ from nearbank.cli import main  # noqa: E402
 from nearbank.errors import DeviceError  # noqa: E402
 from nearbank.report_files import write_files  # noqa: E402
 from nearbank.sgd_data import read_data  # noqa: E402
+from nearbank.sgd_page import _ticks  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +157,14 @@ def test_several_numbers_of_dpus_show_the_scaling(tmp_path, rows, capsys):
     assert [run["dpus"] for run in document["runs"]] == [4, 16]
     assert all((tmp_path / "out" / run["weights"]["file"]).exists() for run in document["runs"])
     assert 'id="scaling"' in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_axes_of_the_page_have_round_numbers():
+    assert _ticks(0.8336, 0.8475) == pytest.approx([0.835, 0.8375, 0.84, 0.8425, 0.845, 0.8475])
+    assert _ticks(0, 0.633) == pytest.approx([0, 0.2, 0.4, 0.6])
+    assert _ticks(0, 2048) == pytest.approx([0, 500, 1000, 1500, 2000])
+    for high in np.geomspace(1e-6, 1e6, 50):
+        assert 3 <= len(_ticks(0.3 * high, high)) <= 8
 
 
 def test_an_interrupted_run_goes_on_to_the_same_model(tmp_path, rows, capsys, monkeypatch):

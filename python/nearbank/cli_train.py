@@ -44,6 +44,7 @@ class TrainRequest:
     eta0: str = "auto"
     alpha: float = 1e-4
     rho: float = 2.0**-10
+    max_weight: float = 64.0
     class_weight: str | None = None
     scale: str = "standard"
     data_format: str = "auto"
@@ -135,6 +136,7 @@ def job_options(request: TrainRequest, dpus: int, classes: tuple) -> JobOptions:
         eta0=eta0,
         alpha=request.alpha,
         rho=request.rho,
+        max_weight=request.max_weight,
         average_every=request.average_every,
         staleness=request.staleness,
         class_weight=_class_weight(request.class_weight, classes),

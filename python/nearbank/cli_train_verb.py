@@ -137,6 +137,9 @@ def _train(
     eta0: Annotated[str, typer.Option(metavar="RATE|auto", help="Learning rate; auto tries some.")] = "auto",
     alpha: Annotated[float, typer.Option(metavar="A", help="Strength of the regulariser.")] = 1e-4,
     rho: Annotated[float, typer.Option(metavar="R", help="Penalty of ADMM.")] = 2.0**-10,
+    max_weight: Annotated[
+        float, typer.Option(metavar="W", help="Largest weight in q31, for features in [-1, 1].")
+    ] = 64.0,
     class_weight: Annotated[
         str | None, typer.Option(metavar="balanced|C:W,C:W", help="Weights of the classes.")
     ] = None,
@@ -187,6 +190,7 @@ def _train(
             eta0=eta0,
             alpha=alpha,
             rho=rho,
+            max_weight=max_weight,
             class_weight=class_weight,
             scale=scale.value,
             data_format=data_format.value,

@@ -62,11 +62,12 @@ def test_the_command_line_takes_the_command(page, line, recorded):
     assert len(recorded) == (0 if line in REFUSED else 1)
 
 
-def test_the_guide_lists_every_option_of_run():
-    text = (ROOT / "docs" / "guide" / "command-line.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("verb", "page"), [("run", "command-line.md"), ("train", "sgd.md")])
+def test_the_guide_lists_every_option(verb, page):
+    text = (ROOT / "docs" / "guide" / page).read_text(encoding="utf-8")
     import typer
 
-    command = typer.main.get_command(cli.app).commands["run"]
+    command = typer.main.get_command(cli.app).commands[verb]
     options = [name for parameter in command.params for name in parameter.opts if name.startswith("--")]
     assert len(options) > 12
     assert [name for name in options if f"`{name}" not in text and f"{name} " not in text] == []

@@ -18,7 +18,7 @@ public:
   virtual void run(Dpu &dpu, const RunLimits &limits) = 0;
 };
 
-/// Engine `fast` (FAST-1 to FAST-4, docs/model.md). `config` must outlive it.
+/// Engine `fast` (FAST-1 to FAST-3, docs/model.md). `config` must outlive it.
 /// @throws DeviceError NB0812 when the shared library at `translatorPath` cannot be loaded
 std::unique_ptr<Engine> makeFastEngine(const DpuConfig &config, const std::string &translatorPath);
 /// The same with a translator at hand, which must outlive it.

@@ -54,7 +54,7 @@ private:
 
   void takePort(uint64_t previous) {
     uint64_t idle = cycle_ - previous - 1;
-    while (dma_.nextPort() <= static_cast<double>(cycle_)) {
+    while (dma_.nextPort() <= cycle_) {
       if (idle > 0)
         --idle;
       else
@@ -134,13 +134,12 @@ private:
       return true;
     }
     restBeforeTurns_ = restLength_ = std::min(2 * restLength_, longestRest);
-    double end = std::min(dma_.nextPort(), static_cast<double>(limit_) + 1);
+    uint64_t last = std::min(dma_.nextPort() - 1, limit_);
     if (numLate_)
-      end = std::min(end, static_cast<double>(late_[numLate_ - 1].readyAt));
+      last = std::min(last, late_[numLate_ - 1].readyAt - 1);
     Turns turns;
-    if (end < static_cast<double>(cycle_) + 64 || !makeTurns(turns))
+    if (last < cycle_ + 63 || !makeTurns(turns))
       return true;
-    auto last = static_cast<uint64_t>(std::ceil(std::min(end, 1e18))) - 1; // The last cycle before `end`.
     for (unsigned place = 0; place < turns.count; ++place)
       turns.plan(place, tasklets[turns.ids[place]], 0);
     uint64_t before = stats.instructions;

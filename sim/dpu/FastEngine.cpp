@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine `fast`: native code between events, events in the order of virtual time (docs/model.md, FAST-1 to FAST-4).
+// The engine `fast`: native code between events, events in the slots in which `exact` has them (docs/model.md, FAST-1
+// to FAST-3).
 
 #include "sim/dpu/Engine.h"
+#include "sim/dpu/SlotSchedule.h"
 #include "sim/dpu/Tasklets.h"
-#include "sim/dpu/TurnSchedule.h"
 
 #include "runtime/Error.h"
 
-#include <cmath>
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <limits>
 #include <map>
 #include <mutex>
 
@@ -24,28 +23,23 @@ constexpr uint64_t FieldMask = (uint64_t{1} << CountBits) - 1;
 class FastRun : public Tasklets {
 public:
   FastRun(Dpu &dpu, const DpuConfig &config, const RunLimits &limits, NativeProgram &native)
-      : Tasklets(dpu, config), native_(native), schedule_(config, numTasklets),
-        limit_(limits.timeoutCycles ? static_cast<double>(limits.timeoutCycles)
-                                    : std::numeric_limits<double>::infinity()),
-        dispatch_(config.dispatchCycles) {
+      : Tasklets(dpu, config), native_(native), schedule_(config),
+        limit_(limits.timeoutCycles ? limits.timeoutCycles : ~uint64_t{0}),
+        dispatch_(static_cast<uint64_t>(config.dispatchCycles)) {
     if (native.hasSpinLoops)
       watched_.resize(WramBytes / 8);
   }
 
   void run() {
     for (unsigned id = 0; id < numTasklets; ++id)
-      runOn(id, schedule_.firstTurn(id));
-    for (;;) {
-      TurnSchedule::Event event;
-      if (!schedule_.next(event)) {
+      runOn(id);
+    unsigned id;
+    do {
+      if (!schedule_.next(id)) {
         explainStop();
         break;
       }
-      if (event.isJoin)
-        runOn(event.id, schedule_.turn());
-      else if (!act(event.id))
-        break;
-    }
+    } while (act(id));
     finish();
   }
 
@@ -62,7 +56,7 @@ private:
   void explainStop() {
     for (unsigned id = 0; id < numTasklets; ++id)
       if (plans_[id].isWaiting) {
-        isTooLate_ = std::isfinite(limit_);
+        isTooLate_ = limit_ != ~uint64_t{0};
         if (isTooLate_)
           failTooLong(id);
         else
@@ -74,18 +68,18 @@ private:
       fail(lastSleeper_, fmt::format("deadlock: {} tasklets sleep and nobody can resume them", numRunning));
   }
   void failTooLong(uint32_t id) {
-    fail(id, fmt::format("endless loop: more than {:.0f} cycles (NEARBANK_TIMEOUT_CYCLES)", limit_));
+    fail(id, fmt::format("endless loop: more than {} cycles (NEARBANK_TIMEOUT_CYCLES)", limit_));
   }
 
   // What tasklet `id` came to is due now.
   bool act(uint32_t id) {
-    if (schedule_.now() > limit_) {
+    if (schedule_.cycle() > limit_) {
       failTooLong(id);
       return false;
     }
     switch (plans_[id].next) {
     case Next::Budget:
-      runOn(id, schedule_.turn());
+      runOn(id);
       return true;
     case Next::Failed:
       return false;
@@ -113,61 +107,56 @@ private:
   }
 
   bool settle(uint32_t id, const Instruction &in, const Effect &effect) {
+    Tasklet &tasklet = tasklets[id];
     switch (effect.kind) {
     case Effect::Dma:
-      startDma(id, effect);
+      runOn(id, startDma(effect));
       return true;
     case Effect::Stop:
-      tasklets[id].isAsleep = true;
-      tasklets[id].sleepStart = schedule_.cycle();
+      tasklet.isAsleep = true;
+      tasklet.sleepStart = schedule_.cycle();
       lastSleeper_ = id;
-      schedule_.leave();
       return true;
     case Effect::Resume:
       tasklets[effect.target].isAsleep = false;
       stats.sleepCycles += schedule_.cycle() - tasklets[effect.target].sleepStart;
-      runOn(effect.target, schedule_.joinBehind());
+      runOn(effect.target, schedule_.cycle() + dispatch_);
       break;
     case Effect::Halt:
       stats.taskletCycles += schedule_.cycle();
       --numRunning;
-      schedule_.leave();
       return true;
     case Effect::Counter:
-      readCounter(tasklets[id], effect);
+      readCounter(tasklet, effect);
       break;
     case Effect::Retry:
-      if (in.op == Op::Acquire) {
-        plans_[id].isWaiting = true;
-        plans_[id].bit = static_cast<uint8_t>(tasklets[id].registers[in.rs1]);
-        schedule_.wait(id);
-      } else {
-        schedule_.plan(id, schedule_.turn() + 1);
-      }
+      plans_[id].isWaiting = in.op == Op::Acquire;
+      plans_[id].bit = static_cast<uint8_t>(tasklet.registers[in.rs1]);
+      schedule_.plan(id, plans_[id].isWaiting ? SlotSchedule::Never : 1);
       return true;
     case Effect::Faulted:
       return false;
     case Effect::None:
       break;
     }
-    runOn(id, schedule_.turn());
+    runOn(id);
     return true;
   }
 
-  void startDma(uint32_t id, const Effect &effect) {
-    uint64_t start = schedule_.cycle(), wake = schedule_.dma().start(start, effect.bytes, effect.isRead);
+  // Returns when the tasklet is ready again.
+  uint64_t startDma(const Effect &effect) {
+    uint64_t wake = schedule_.dma().start(schedule_.cycle(), effect.bytes, effect.isRead);
     if (effect.writesBack)
       wake = schedule_.dma().start(wake, effect.bytes, false);
-    double joinAt = std::max(static_cast<double>(wake) - dispatch_, static_cast<double>(start));
-    stats.dmaStallCycles += static_cast<uint64_t>(joinAt) - start;
-    schedule_.leaveUntil(id, joinAt);
+    uint64_t soonest = schedule_.cycle() + dispatch_;
+    wake = std::max(wake, soonest);
+    stats.dmaStallCycles += wake - soonest;
+    return wake;
   }
 
   void readCounter(Tasklet &tasklet, const Effect &effect) {
     auto events = [&] {
-      return dpu.counterMode == 1   ? schedule_.cycle()
-             : dpu.counterMode == 2 ? static_cast<uint64_t>(schedule_.issued())
-                                    : counterBase_;
+      return dpu.counterMode == 1 ? schedule_.cycle() : dpu.counterMode == 2 ? schedule_.issued() : counterBase_;
     };
     tasklet.registers[effect.target] = static_cast<uint32_t>((events() - counterBase_) >> 4);
     tasklet.registers[0] = 0;
@@ -183,15 +172,15 @@ private:
       if (!plan.isWaiting || plan.bit != bit)
         continue;
       plan.isWaiting = false;
-      uint64_t failed = schedule_.endWait(id);
+      uint64_t failed = schedule_.hurry(id);
       stats.instructions += failed;
       stats.slotsOf[static_cast<unsigned>(SlotKind::Synchronisation)] += failed;
     }
   }
 
-  // Runs tasklet `id`, whose last slot was at `from` in virtual time, up to what only the engine can do, or until it
-  // has used its budget; plans that for later.
-  void runOn(uint32_t id, double from) {
+  // Runs tasklet `id` up to what only the engine can do, or until it has used its budget; plans that for the slot in
+  // which it comes. The tasklet goes on after this cycle's slot, or is ready in cycle `ready`.
+  void runOn(uint32_t id, uint64_t ready = 0) {
     Tasklet &tasklet = tasklets[id];
     NativeCall call{.wram = wram,
                     .limit = BudgetSlots << 2 * CountBits,
@@ -231,10 +220,13 @@ private:
     if (next == Next::Event && (last == Op::DmaLoad || last == Op::DmaStore))
       take(call, SlotKind::Arithmetic, code[call.pc].slots - 1u, accounted);
     tasklet.pc = call.pc;
-    uint64_t slots = count(call, accounted);
+    uint64_t slots = tasklet.pendingSlots + count(call, accounted) + (next != Next::Budget);
     plans_[id].next = next;
-    schedule_.plan(id, from + tasklet.pendingSlots + static_cast<double>(slots) + (next == Next::Event ? 1 : 0));
     tasklet.pendingSlots = 0;
+    if (ready > 0)
+      schedule_.planFrom(id, ready, slots);
+    else
+      schedule_.plan(id, slots);
   }
 
   void take(NativeCall &call, SlotKind kind, uint64_t slots, uint64_t &accounted) {
@@ -312,12 +304,11 @@ private:
   }
 
   void finish() {
-    double end = isTooLate_ ? limit_ + 1 : schedule_.now();
-    stats.cycles = static_cast<uint64_t>(end + dispatch_ + 0.5);
+    stats.cycles = (isTooLate_ ? limit_ + 1 : schedule_.cycle()) + dispatch_;
     stats.slots = 0;
     for (uint64_t slots : stats.slotsOf)
       stats.slots += slots;
-    stats.portCycles = static_cast<uint64_t>(schedule_.portCycles());
+    stats.portCycles = schedule_.portCycles();
     stats.dmaBusyCycles = schedule_.dma().busyCycles();
     stats.tasklets = numTasklets;
     dpu.last = stats;
@@ -325,9 +316,9 @@ private:
   }
 
   NativeProgram &native_;
-  TurnSchedule schedule_;
-  double limit_, dispatch_;
-  Plan plans_[TurnSchedule::MaxTasklets];
+  SlotSchedule schedule_;
+  uint64_t limit_, dispatch_;
+  Plan plans_[SlotSchedule::MaxTasklets];
   std::vector<uint8_t> watched_;
   uint64_t counterBase_ = 0;
   uint32_t lastSleeper_ = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine fast against the engine exact: same results, cycles within 2 %."""
+"""The engine fast against the engine exact: same results in the same cycles."""
 
 import json
 import shutil
@@ -11,8 +11,6 @@ from test_upmem_programs import FAULT_HOST, FAULTS, compile_pair
 from upmem_builds import EXAMPLES, build_example, compile_dpu, compile_host
 
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / "Makefile").exists())
-#: What docs/model.md promises of the cycles of a launch.
-CYCLES_REL = 0.02
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +30,10 @@ def launches(folder, engine):
 
 
 def compare_launches(folder):
-    exact, fast = launches(folder, "exact"), launches(folder, "fast")
-    assert [e["maxCycles"] for e in fast] == pytest.approx([e["maxCycles"] for e in exact], rel=CYCLES_REL)
-    for ours, theirs in zip(fast, exact, strict=True):
-        for key in ("dmaReads", "dmaReadBytes", "dmaWrites", "dmaWriteBytes"):
-            assert ours[key] == theirs[key]
-        assert ours["slots"] == sum(ours["slotsByKind"].values())
+    for ours, theirs in zip(launches(folder, "fast"), launches(folder, "exact"), strict=True):
+        for event in (ours, theirs):
+            del event["startUs"]  # Has the time of the host's own instructions in it.
+        assert ours == theirs
 
 
 @pytest.mark.parametrize("tasklets", [1, 8, 11, 16, 24])

@@ -112,7 +112,7 @@ def time_cells() -> list[Cell]:
 
 
 def training_cells(everything: bool) -> list[Cell]:
-    """List the cells that train: strong scaling, of Criteo an eighth of rows and DPUs, which two cores can do, or all.
+    """List the cells that train: strong scaling of an eighth of rows and DPUs, which two cores can do, or all.
 
     Parameters
     ----------
@@ -127,10 +127,7 @@ def training_cells(everything: bool) -> list[Cell]:
     found = []
     for (dataset, algorithm, model), (_, _, _, batches) in PUBLISHED.items():
         epochs = 3 if dataset == "yfcc" else 1
-        chosen = [(1 if dataset == "yfcc" else 8, "strong")]
-        if everything:
-            chosen = [*dict.fromkeys([*chosen, (1, "strong"), (1, "weak")])]
-        for part, scaling in chosen:
+        for part, scaling in ((8, "strong"), (1, "strong"), (1, "weak")) if everything else ((8, "strong"),):
             found += [Cell(dataset, algorithm, model, dpus, scaling, batches[0], epochs, part) for dpus in DPU_COUNTS]
     return sorted(found, key=lambda cell: cell.rows * (48 if cell.dataset == "criteo" else 4096) * cell.epochs)
 

@@ -126,12 +126,20 @@ def test_floats_agree_within_the_order_of_sums(case):
     assert (out - exact).abs().max().item() <= bound
 
 
-def test_sum_of_all_runs_in_order():
-    """One sum after the other: rounding errors add up like a random walk, so the bound has the root of their number."""
-    a = torch.randn(40, 30)
-    out, _ = on_dpus(lambda a: a.sum(), a)
-    bound = torch.finfo(a.dtype).eps * a.numel() ** 0.5 * a.abs().sum().item()
-    assert abs(out.item() - a.double().sum().item()) <= bound
+def test_tasklets_share_long_sums():
+    """Rounding errors grow with the length of a block, the number of blocks and that of tasklets."""
+    a = torch.rand(500, 130)
+    out, run = on_dpus(lambda a: a.sum(), a)
+    assert run["nests"][0]["dpu"]["busyTasklets"] == 16
+    assert abs(out.item() - a.double().sum().item()) <= 300 * torch.finfo(a.dtype).eps * a.sum().item()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7])
+def test_tasklets_share_sums_of_few_rows(rows):
+    a, b = (randint(-(2**31), 2**31 - 1, rows, 1003, dtype=torch.int32) for _ in "ab")
+    out, run = on_dpus(lambda a, b: (a * b).sum(1, dtype=torch.int32), a, b, machine="upmem-1")
+    assert torch.equal(out, (a * b).sum(1, dtype=torch.int32))
+    assert run["nests"][-1]["dpu"]["busyTasklets"] >= 12
 
 
 @pytest.mark.parametrize("machine", ["upmem-1", "upmem-3", "upmem-64"])
@@ -306,12 +314,16 @@ def test_emitted_projects_compute_what_the_run_does(tmp_path):
 
 
 def test_run_from_the_command_line(tmp_path):
-    command = ["run", "mlp", "--batch", "1", "--machine", "upmem-64", "--policy", "two-stage", "--host", "native"]
+    (tmp_path / "model.py").write_text(
+        "import torch\n\n\ndef build():\n    return torch.nn.Linear(96, 200), (torch.randn(4, 96),)\n"
+    )
+    command = ["run", f"{tmp_path}/model.py:build", "--machine", "upmem-64", "--policy", "pim-only", "--host", "native"]
     done = subprocess.run(
-        [sys.executable, "-m", "nearbank", *command, "--out", str(tmp_path), "--format", "json"],
+        [sys.executable, "-m", "nearbank", *command, "--out", str(tmp_path / "out"), "--format", "json"],
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)["runs"][0]
+    assert run["summary"]["nestsOnPim"] == len(run["nests"])
     assert run["summary"]["maxAbsError"]["value"] <= run["summary"]["errorBound"]["value"]

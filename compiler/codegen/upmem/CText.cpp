@@ -194,6 +194,21 @@ std::string computeTypeOf(Type type) {
 
 std::string memoryTypeOf(Type type) { return isBfloat(type) ? "uint16_t" : computeTypeOf(type); }
 
+std::string fetchText() {
+  return R"(// Brings bytes from anywhere in MRAM, of which DMA moves whole double words.
+static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
+  uint32_t skip = from & 7;
+  mram_read((__mram_ptr void *)(from - skip), to, (skip + bytes + 7) & ~7u);
+  return (uint8_t *)to + skip;
+}
+
+)";
+}
+
+std::string sumText(Type type, const std::string &a, const std::string &b) {
+  return isa<FloatType>(type) ? fmt::format("{} + {}", a, b) : wrapping(type, a, "+", b);
+}
+
 std::string constantText(Attribute value) {
   if (auto number = dyn_cast<FloatAttr>(value)) {
     double wide = number.getValueAsDouble();

@@ -42,6 +42,10 @@ private:
   int numValues_ = 0;
 };
 
+/// The function `fetch`, by which statements read MRAM.
+std::string fetchText();
+/// Sum of two expressions of an MLIR type; integers wrap.
+std::string sumText(mlir::Type type, const std::string &a, const std::string &b);
 /// A constant as C; empty when there is none.
 std::string constantText(mlir::Attribute value);
 

@@ -341,6 +341,29 @@ void placeInMram(DpuNest &nest, DpuKernel &layout) {
   layout.mramBytes = next;
 }
 
+/// Whether a result is a sum, whose order is free, of numbers that memory holds as they are computed.
+template <typename Add> bool isSum(linalg::GenericOp op, size_t output) {
+  BlockArgument old = op.getMatchingBlockArgument(op.getDpsInitOperand(static_cast<int64_t>(output)));
+  auto sum = op.getBody()->getTerminator()->getOperand(static_cast<unsigned>(output)).getDefiningOp<Add>();
+  bool isPlain = computeTypeOf(old.getType()) == memoryTypeOf(old.getType()) && !old.getType().isInteger(1);
+  return sum && isPlain && old.hasOneUse() && (sum.getLhs() == old) != (sum.getRhs() == old);
+}
+
+/// Lets tasklets share sums where there are fewer pieces of work than half of the tasklets.
+void sharePieces(DpuNest &nest, int64_t items) {
+  constexpr int64_t leastPiece = 8; // Iterations that are worth a meeting of the tasklets.
+  if (!nest.innerLoop || 2 * items > dpuTasklets)
+    return;
+  for (size_t output = 0; output < nest.numOutputs; ++output)
+    if (!isSum<arith::AddFOp>(nest.op, output) && !isSum<arith::AddIOp>(nest.op, output))
+      return;
+  int64_t depth = nest.loops[*nest.innerLoop].extent;
+  nest.pieces = std::max<int64_t>(1, std::min(dpuTasklets / items, depth / leastPiece));
+  // Blocks of one length for all.
+  int64_t rounds = (depth + nest.pieces * nest.innerBlock - 1) / (nest.pieces * nest.innerBlock);
+  nest.innerBlock = (depth + nest.pieces * rounds - 1) / (nest.pieces * rounds);
+}
+
 /// Chooses how many iterations a block has, so that blocks of all operands fit WRAM and all tasklets have work.
 void chooseBlocks(DpuNest &nest, const DpuKernel &layout) {
   int64_t perTasklet = blockBudget / dpuTasklets / static_cast<int64_t>(nest.memories.size());
@@ -362,7 +385,7 @@ void chooseBlocks(DpuNest &nest, const DpuKernel &layout) {
   if (nest.innerLoop)
     nest.innerBlock = std::min(countOf(*nest.innerLoop), lengthAlong(*nest.innerLoop));
   if (!nest.vectorLoop)
-    return;
+    return sharePieces(nest, 1);
   int64_t rows = 1, count = countOf(*nest.vectorLoop);
   for (size_t loop = 0; loop < nest.loops.size(); ++loop)
     if (nest.loops[loop].isParallel && loop != *nest.vectorLoop)
@@ -377,6 +400,7 @@ void chooseBlocks(DpuNest &nest, const DpuKernel &layout) {
   nest.blockLength =
       std::max(multiple, roundUp(length, multiple) > lengthAlong(*nest.vectorLoop) ? length / multiple * multiple
                                                                                    : roundUp(length, multiple));
+  sharePieces(nest, rows * ((count + nest.blockLength - 1) / nest.blockLength));
 }
 
 /// Decides how elements come to WRAM, now that steps and blocks are known.
@@ -396,14 +420,6 @@ void chooseFetches(DpuNest &nest) {
   }
 }
 
-/// Whether a result is a sum of floating-point numbers, whose order is free.
-bool isFloatSum(linalg::GenericOp op, size_t output) {
-  BlockArgument old = op.getMatchingBlockArgument(op.getDpsInitOperand(static_cast<int64_t>(output)));
-  auto sum = op.getBody()->getTerminator()->getOperand(static_cast<unsigned>(output)).getDefiningOp<arith::AddFOp>();
-  bool isWide = old.getType().isF32() || old.getType().isF64();
-  return sum && isWide && old.hasOneUse() && (sum.getLhs() == old) != (sum.getRhs() == old);
-}
-
 /// Short blocks do not pay for the additions of their sums.
 void chooseSums(DpuNest &nest) {
   constexpr int64_t leastBlock = 16;
@@ -412,7 +428,7 @@ void chooseSums(DpuNest &nest) {
     reductions *= loop.isParallel ? 1 : loop.extent;
   bool isLong = nest.innerLoop && nest.innerBlock >= leastBlock && reductions > nest.innerBlock;
   for (size_t output = 0; output < nest.numOutputs; ++output)
-    nest.sumsByBlock.push_back(isLong && isFloatSum(nest.op, output));
+    nest.sumsByBlock.push_back(isLong && isSum<arith::AddFOp>(nest.op, output));
 }
 
 /// Pieces of work, and what they cost at published rates.
@@ -420,7 +436,7 @@ void countWork(const DpuNest &nest, const dpu::DpuConfig &config, DpuKernel &lay
   layout.tasklets = dpuTasklets;
   if (nest.innerLoop) {
     layout.depth = nest.loops[*nest.innerLoop].extent;
-    layout.depthBlock = nest.innerBlock;
+    layout.depthBlock = nest.innerBlock * nest.pieces;
   }
   layout.items = 1;
   double points = 1, reductions = 1, innerBlocks = 1;
@@ -433,6 +449,7 @@ void countWork(const DpuNest &nest, const dpu::DpuConfig &config, DpuKernel &lay
     if (loop == nest.innerLoop)
       innerBlocks = static_cast<double>((count + nest.innerBlock - 1) / nest.innerBlock) / static_cast<double>(count);
   }
+  layout.items *= nest.pieces;
   double iterations = points * reductions;
   auto items = static_cast<double>(layout.items);
   for (const DpuMemory &memory : nest.memories) {
@@ -448,8 +465,8 @@ void countWork(const DpuNest &nest, const dpu::DpuConfig &config, DpuKernel &lay
   double parallelLoops = static_cast<double>(llvm::count_if(nest.loops, [](const DpuLoop &l) { return l.isParallel; }));
   double longest =
       static_cast<double>(nest.vectorLoop ? std::min(nest.blockLength, countOn(nest, layout, *nest.vectorLoop)) : 1);
-  layout.slotsPerItem = longest * reductions * bodySlots(nest.op, config) + layout.dmaTransfers / items * fetchSlots +
-                        itemSlots + 2 * parallelLoops * config.divide32Slots;
+  layout.slotsPerItem = longest * reductions / static_cast<double>(nest.pieces) * bodySlots(nest.op, config) +
+                        layout.dmaTransfers / items * fetchSlots + itemSlots + 2 * parallelLoops * config.divide32Slots;
 }
 
 } // namespace

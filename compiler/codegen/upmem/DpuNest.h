@@ -57,6 +57,7 @@ struct DpuNest {
   std::optional<size_t> innerLoop;  ///< Reduction loop that runs innermost; none without reductions.
   int64_t blockLength = 1;          ///< Of `vectorLoop`.
   int64_t innerBlock = 1;           ///< Of `innerLoop`.
+  int64_t pieces = 1;               ///< Tasklets that share each sum; more than 1 only when all sums are made at once.
   int64_t blockBytes = 8;           ///< Room in WRAM for one block.
   /// By output: whether its sum is made of the sums of blocks of `innerLoop`, whose rounding errors grow with the
   /// length of a block and the number of blocks, not with their product.

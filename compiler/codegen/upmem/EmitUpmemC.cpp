@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/codegen/upmem/EmitUpmemC.h"
 
-#include "compiler/codegen/MathExpansion.h"
 #include "compiler/codegen/upmem/CText.h"
+#include "compiler/codegen/upmem/DpuMath.h"
 #include "compiler/codegen/upmem/DpuNest.h"
 #include "compiler/codegen/upmem/DpuSplit.h"
 #include "compiler/loopnest/NestFacts.h"
@@ -10,11 +10,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 
 #include <fmt/format.h>
 
@@ -33,8 +30,14 @@ public:
       return "";
     std::string text = "// SPDX-License-Identifier: Apache-2.0\n";
     text += fmt::format("// {} on one of {} DPUs.\n", name(), layout_.dpus());
+    bool isShared = nest_.pieces > 1;
+    text += isShared ? "#include <barrier.h>\n" : "";
     text += "#include <defs.h>\n#include <mram.h>\n#include <stdint.h>\n\n";
-    text += arguments() + blocks() + fetches() + statements_.functions();
+    if (isShared)
+      text += fmt::format("#if NR_TASKLETS != {0}\n#error sums are shared out among {0} tasklets\n#endif\n"
+                          "BARRIER_INIT(sums_are_made, NR_TASKLETS);\n\n",
+                          layout_.tasklets);
+    text += arguments() + blocks() + fetchText() + statements_.functions();
     text += "int main(void) {\n";
     text += "  const unsigned tasklet = me();\n";
     text += "  const uint32_t heap = (uint32_t)DPU_MRAM_HEAP_POINTER;\n";
@@ -89,17 +92,6 @@ __host int32_t status[2];
     return text + "\n";
   }
 
-  std::string fetches() const {
-    return R"(// Brings bytes from anywhere in MRAM, of which DMA moves whole double words.
-static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
-  uint32_t skip = from & 7;
-  mram_read((__mram_ptr void *)(from - skip), to, (skip + bytes + 7) & ~7u);
-  return (uint8_t *)to + skip;
-}
-
-)";
-  }
-
   /// Place of an element of `memory` in MRAM. Loops that are not in `indices` stand at their first iteration.
   std::string placeText(const DpuMemory &memory, const std::vector<std::string> &indices) const {
     const DpuKernel::Operand &place = placeOf(memory);
@@ -119,8 +111,8 @@ static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
   }
 
   /// A pointer to elements of `memory` from the place of `indices` on.
-  std::string fetchText(const DpuMemory &memory, const std::vector<std::string> &indices, const std::string &count,
-                        size_t loop, const std::string &indent) const {
+  std::string fetchBlock(const DpuMemory &memory, const std::vector<std::string> &indices, const std::string &count,
+                         size_t loop, const std::string &indent) const {
     std::string type = memoryTypeOf(memory.element);
     uint32_t width = placeOf(memory).elementBytes;
     int64_t step = memory.packedSteps[loop];
@@ -264,10 +256,31 @@ static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
     }
     if (decode.find("rest %") == std::string::npos)
       decode = isBlocked() ? decode.substr(decode.find('\n') + 1) : "    const uint32_t length = 1;\n";
+    if (nest_.pieces > 1)
+      return text + sharedSums(decode);
     text += "  if (arguments.items && arguments.items < items)\n    items = arguments.items;\n";
     text += "  for (uint32_t item = tasklet; item < items; item += NR_TASKLETS) {\n" + decode;
     text += nest_.innerLoop ? reduction() : parallel();
     return text + writeBack() + "  }\n";
+  }
+
+  /// Several tasklets make each sum; the first of them adds the others' parts to its own.
+  std::string sharedSums(const std::string &decode) {
+    std::string text = fmt::format("  const uint32_t item = tasklet / {0}, piece = tasklet % {0};\n", nest_.pieces);
+    text += "  if (item < items) {\n" + decode + reduction() + "  }\n  barrier_wait(&sums_are_made);\n";
+    text += "  if (item < items && piece == 0) {\n" + decode;
+    for (size_t i = 0; i < nest_.numOutputs; ++i)
+      text +=
+          fmt::format("    {0} *{1} = ({0} *){1}_block[tasklet];\n", memoryTypeOf(output(i).element), output(i).name);
+    text += fmt::format(
+        "    for (uint32_t other = 1; other < {}; other++)\n      for (uint32_t j = 0; j < length; j++) {{\n",
+        nest_.pieces);
+    for (size_t i = 0; i < nest_.numOutputs; ++i) {
+      const std::string &name = output(i).name;
+      std::string part = fmt::format("(({} *){}_block[tasklet + other])[j]", memoryTypeOf(output(i).element), name);
+      text += fmt::format("        {}[j] = {};\n", name, sumText(output(i).element, name + "[j]", part));
+    }
+    return text + "      }\n" + writeBack() + "  }\n";
   }
 
   /// Room for a block of results, filled with what memory holds where the nest reads that.
@@ -307,7 +320,7 @@ static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
         text += fetchSingle(memory, current_, indent);
         statements_.name(memory.bodyArgument, memory.name + "_element");
       } else if (memory.fetch == DpuFetch::Block) {
-        text += fetchText(memory, current_, "length", *nest_.vectorLoop, indent);
+        text += fetchBlock(memory, current_, "length", *nest_.vectorLoop, indent);
       }
     }
     return text;
@@ -377,7 +390,8 @@ static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
       current_[*nest_.vectorLoop] = "(begin + j)";
     for (size_t i = 0; i < nest_.numOutputs; ++i) {
       const DpuMemory &memory = output(i);
-      text += fmt::format("      {} {}_sum = {};\n", computeTypeOf(memory.element), memory.name, initialText(i, "j"));
+      text += fmt::format("      {} {}_sum = {}{};\n", computeTypeOf(memory.element), memory.name,
+                          nest_.pieces > 1 ? "piece ? 0 : " : "", initialText(i, "j"));
     }
     std::string indent = "      ", close;
     for (size_t loop = 0; loop < nest_.loops.size(); ++loop) {
@@ -407,13 +421,15 @@ static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
     }
     std::string count = nest_.innerBlock < nest_.loops[inner].extent ? "depth" : countOf(inner);
     int64_t block = nest_.innerBlock;
-    text += fmt::format("{0}for (uint32_t from = 0; from < {1}; from += {2}) {{\n", indent, count, block);
+    std::string begin = nest_.pieces > 1 ? fmt::format("piece * {}", block) : "0";
+    text += fmt::format("{}for (uint32_t from = {}; from < {}; from += {}) {{\n", indent, begin, count,
+                        block * nest_.pieces);
     text += fmt::format("{0}  const uint32_t part = {1} - from < {2} ? {1} - from : {2};\n", indent, count, block);
     current_[inner] = "from";
     std::string deep = indent + "  ", deeper = indent + "    ";
     for (size_t i = 0; i < nest_.numInputs; ++i)
       if (const DpuMemory &memory = nest_.memories[i]; !isSettled(memory) && memory.fetch == DpuFetch::Block)
-        text += fetchText(memory, current_, "part", inner, deep);
+        text += fetchBlock(memory, current_, "part", inner, deep);
     auto sumOf = [&](size_t i) { return output(i).name + (nest_.sumsByBlock[i] ? "_partial" : "_sum"); };
     for (size_t i = 0; i < nest_.numOutputs; ++i) {
       if (nest_.sumsByBlock[i])
@@ -456,21 +472,6 @@ static inline void *fetch(uint32_t from, void *to, uint32_t bytes) {
   std::string scalars_;
   int numLoads_ = 0;
 };
-
-/// A copy of the kernel whose mathematics is spelled out, as on the other sides.
-OwningOpRef<ModuleOp> expandMath(func::FuncOp kernel) {
-  OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
-  module->push_back(kernel.clone());
-  PassManager manager(kernel.getContext());
-  manager.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes());
-  manager.addNestedPass<func::FuncOp>(createMathExpansionPass(/*expandsRounding=*/true,
-                                                              /*usesMaximumIntrinsic=*/false,
-                                                              /*avoidsSelects=*/false));
-  manager.addPass(createCSEPass());
-  if (failed(manager.run(*module)))
-    return {};
-  return module;
-}
 
 } // namespace
 

@@ -11,6 +11,7 @@ namespace nearbank::codegen {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 struct Emitted {
   std::unique_ptr<DpuKernel> kernel;
@@ -86,6 +87,15 @@ TEST(EmitUpmemCTest, NoMoreDpusThanResults) {
   auto [kernel, reason] = emit(product("2", "48", "3"), 64);
   ASSERT_TRUE(kernel) << reason;
   EXPECT_LE(kernel->dpus(), 6);
+}
+
+TEST(EmitUpmemCTest, TaskletsShareSumsWhereThereAreFewResults) {
+  auto [kernel, reason] = emit(product("1", "4096", "8"), 4);
+  ASSERT_TRUE(kernel) << reason;
+  EXPECT_EQ(kernel->items, 16);
+  EXPECT_EQ(kernel->depth % kernel->depthBlock, 0) << "all pieces have as much to do";
+  EXPECT_THAT(kernel->source, HasSubstr("barrier_wait(&sums_are_made);"));
+  EXPECT_THAT(emit(product("32", "48", "64"), 16).kernel->source, Not(HasSubstr("barrier")));
 }
 
 TEST(EmitUpmemCTest, RefusesWhatMramCannotHoldAndSaysHowManyDpusWould) {

@@ -17,6 +17,9 @@ namespace {
 constexpr double loopInstructions = 5, tracedLoopInstructions = 4;
 // The innermost loop of a contraction: four steps of a register tile of 4 x 4 results, 64 fused multiply-adds.
 constexpr double contractionTrip = 64, contractionTripInstructions = 105;
+// Blocks of a contraction on PIM: as many as its schedule wants (codegen::pimTarget); results of a register tile at
+// least, and 128 x 24 at most, which with their panel fill the scratch memory.
+constexpr double contractionTasks = 256, smallestBlock = 16, largestBlock = 3072;
 // Share of a polynomial's operations that wait for the one before: two halves of it are evaluated side by side.
 constexpr double polynomialChain = 0.5;
 // Of an emitted DPU program before its first piece of work and after its last.
@@ -82,14 +85,14 @@ PimTimePrediction predictDpuTime(const DpuKernel &kernel, const dpu::DpuConfig &
 
 /// PL-3.3: lines that come from vaults. A PIM core's L1 misses as the host's does; but contractions run in blocks, each
 /// of which reads a row and a column of its inputs for each row and column of results. All lines come once at least.
-double numMisses(const NestFacts &facts, const profile::NestProfile &profile, double tasks, double lineBytes) {
+double numMisses(const NestFacts &facts, const profile::NestProfile &profile, double lineBytes) {
   double distinct = (facts.bytesRead + facts.bytesWritten) / lineBytes;
   double misses = isTraced(profile) ? profile.cache.l1Misses : distinct;
   if (!facts.isContraction())
     return misses;
-  double resultsPerTask = double(facts.parallelExtent) / tasks;
+  double resultsPerBlock = std::clamp(double(facts.parallelExtent) / contractionTasks, smallestBlock, largestBlock);
   double linesPerElement = double(bytesOf(facts.computeType)) / lineBytes;
-  double ofBlocks = 2 * double(facts.iterations) / std::sqrt(resultsPerTask) * linesPerElement;
+  double ofBlocks = 2 * double(facts.iterations) / std::sqrt(resultsPerBlock) * linesPerElement;
   return std::max(distinct, isTraced(profile) ? std::min(misses, ofBlocks) : ofBlocks);
 }
 
@@ -110,7 +113,7 @@ PimTimePrediction predictPimTime(const NestFacts &facts, const profile::NestProf
   const DramConfig &dram = machine.dram;
   double lineBytes = double(machine.l1d.lineBytes);
   double missNs = double(dram.nRP + dram.nRCD + dram.nCL) * dram.tCkNs + lineBytes / dram.vaultBandwidthGBs;
-  double misses = numMisses(facts, profile, tasks, lineBytes);
+  double misses = numMisses(facts, profile, lineBytes);
   prediction.stallCycles = misses * missNs * machine.core.clockGHz;
 
   // PL-3.4: every missed line comes from a vault, every written line goes back once.

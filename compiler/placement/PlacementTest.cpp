@@ -160,11 +160,11 @@ TEST_F(PlacementTest, Pl3ContractionMissesWhatItsBlocksRead) {
   double iterations = 64.0 * 256 * 256;
   const NestFacts &facts = program_.kernels[1].facts;
   auto missesOf = [&] { return predictPimTime(facts, profiles_[1], machine_).stallCycles / 47.2; };
-  profiles_[1].parallelTasks = 16; // 32 x 32 results each: 64 elements, 4 lines, for 1024 iterations.
+  // 256 blocks of 8 x 8 results: 16 elements, a line, for 64 iterations.
   profiles_[1].cache.instructions = profiles_[1].cache.l1Misses = 1e9;
-  EXPECT_NEAR(missesOf(), iterations * 4 / 1024, 1e-6);
-  profiles_[1].cache.l1Misses = iterations * 3 / 1024; // The trace knows better where it counts fewer,
-  EXPECT_NEAR(missesOf(), iterations * 3 / 1024, 1e-6);
+  EXPECT_NEAR(missesOf(), iterations / 64, 1e-6);
+  profiles_[1].cache.l1Misses = iterations / 128; // The trace knows better where it counts fewer,
+  EXPECT_NEAR(missesOf(), iterations / 128, 1e-6);
   profiles_[1].cache.l1Misses = 0; // but every line comes once.
   EXPECT_NEAR(missesOf(), (facts.bytesRead + facts.bytesWritten) / 64, 1e-6);
 }

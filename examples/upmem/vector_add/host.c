@@ -24,6 +24,10 @@ int main(int argc, char **argv) {
   DPU_ASSERT(dpu_get_nr_dpus(set, &numDpus));
   size_t total = (size_t)perDpu * numDpus;
   int32_t *a = malloc(total * 4), *b = malloc(total * 4), *c = calloc(total, 4);
+  if (!a || !b || !c) {
+    fprintf(stderr, "no memory for %zu elements\n", total);
+    return 1;
+  }
   for (size_t k = 0; k < total; k++) {
     a[k] = (int32_t)(k * 2654435761u);
     b[k] = (int32_t)(k ^ 0x5bd1e995);

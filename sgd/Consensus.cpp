@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Means, consensus and all-reduce in both arithmetics. Compiled without contraction.
+// Means, consensus and all-reduce in fixed point and float32. Compiled without contraction.
 #include "sgd/Consensus.h"
 
 #include "sgd/FixedPoint.h"

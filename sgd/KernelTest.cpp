@@ -164,7 +164,7 @@ TEST(KernelTest, RowsWithoutEntriesMoveTheBiasOnly) {
 }
 
 TEST(KernelVariantTest, EveryVariantIsBuilt) {
-  // Losses x layouts x arithmetics; PIM-Opt has no sparse rows with values.
+  // Losses x layouts x kinds of arithmetic; PIM-Opt has no sparse rows with values.
   EXPECT_EQ(nativeVariants().size(), 2u * (3 + 3 + 2));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the local solvers of both arithmetics do alike with the gradient that they hold.
+// What the local solvers do alike in fixed point and in float32 with the gradient that they hold.
 #include "sgd/LocalSolver.h"
 
 #include <algorithm>

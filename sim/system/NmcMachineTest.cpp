@@ -205,8 +205,7 @@ TEST(NmcMachineTest, ManyCoresShareTheVaultsBandwidth) {
     std::vector<uint32_t> code = {ld(a6, 0, a0),    slli(t0, a1, 6), add(a6, a6, t0),  ld(t1, 0, a6),
                                   addi(a6, a6, 64), addi(a1, a1, 1), blt(a1, a2, -12), ret()};
     NmcLaunchStats few = launch(machine, code, 64 * 544, buffers), stats = launch(machine, code, 64 * 1632, buffers);
-    double gigabytesPerSecond = static_cast<double>(stats.dramBytes) / stats.timeNs,
-           peak = static_cast<double>(vaults);
+    double gigabytesPerSecond = static_cast<double>(stats.dramBytes) / stats.timeNs, peak = static_cast<double>(vaults);
     EXPECT_LE(gigabytesPerSecond, peak * 1.0001) << vaults;
     // Without the start and the end, when the cores do not all run.
     EXPECT_GE(static_cast<double>(stats.dramBytes - few.dramBytes) / (stats.timeNs - few.timeNs), peak * 0.95)

@@ -99,7 +99,8 @@ void KernelCode::compileForDpus(uint32_t kernel, const MachineConfig &machine, c
     emitted->instructions = static_cast<int64_t>(dpu::Program::load(target.elf, "", *machine.dpus)->code.size());
   } catch (const UserError &error) {
     target.elf.clear();
-    code.failures[kernel] = error.report().actual;
+    code.failures[kernel] =
+        fmt::format("its program should have {}, and has {}", error.report().expected, error.report().actual);
     return;
   }
   target.tasks = emitted->items * emitted->dpus();

@@ -227,6 +227,12 @@ private:
     if (!(value >= 0) || !std::isfinite(value))
       fail("NB0105", "impossible value in a machine description", at(node["value"].Mark()),
            fmt::format("{} to be non-negative", scalar.path), fmt::format("{}", value));
+    // Everything is divided by these, and a fraction of a DPU does no work.
+    std::string path = scalar.path;
+    bool isCount = path.rfind("system.", 0) == 0 || path == "dpu.tasklets" || path == "dpu.dispatchCycles";
+    if ((isCount && value < 1) || (path == "dpu.clockMHz" && value == 0))
+      fail("NB0105", "impossible value in a machine description", at(node["value"].Mark()),
+           fmt::format("{} to be {}", path, isCount ? "at least 1" : "positive"), fmt::format("{}", value));
     return value;
   }
 

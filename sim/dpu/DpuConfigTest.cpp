@@ -72,6 +72,8 @@ TEST(DpuConfigTest, RefusesWhatItDoesNotKnow) {
             "one of name, kind, description, base, transfers, system, dpu, dma, slots, host, energy, link, placement");
   EXPECT_EQ(codeOf(replaced("  clockMHz: {value: 350", "  clockMHz: {value: fast")), "NB0106");
   EXPECT_EQ(codeOf(replaced("  clockMHz: {value: 350", "  clockMHz: {value: -1")), "NB0105");
+  EXPECT_EQ(codeOf(replaced("  clockMHz: {value: 350", "  clockMHz: {value: 0")), "NB0105");
+  EXPECT_EQ(codeOf(replaced("  chipsPerRank: {value: 8", "  chipsPerRank: {value: 0")), "NB0105");
   EXPECT_EQ(codeOf(replaced("unit: \"MHz\"", "unit: \"GHz\"")), "NB0105");
   EXPECT_EQ(codeOf(replaced("kind: upmem", "kind: host")), "NB0105");
   EXPECT_EQ(codeOf("name: x\n"), "NB0104");

@@ -268,6 +268,19 @@ def test_programs_that_cannot_be_compiled(monkeypatch):
         nearbank.plan(TwoMatrices(), (torch.randn(6, 24),), machine="upmem-8", host="native")
 
 
+def test_programs_that_a_dpu_cannot_hold_stay_on_the_host_and_say_why():
+    run = nearbank.plan(
+        TwoMatrices(),
+        (torch.randn(6, 24),),
+        machine="upmem-8",
+        policy="pim-only",
+        host="native",
+        set={"dpu.tasklets": 8},
+    ).runs[0]
+    assert {nest["where"] for nest in run["nests"]} == {"host"}
+    assert all("its program should have" in nest["why"]["reason"] for nest in run["nests"])
+
+
 def test_emission_needs_dpus(tmp_path):
     with pytest.raises(UserError, match="NB0208") as raised:
         nearbank.plan("mlp", machine="nmc-64", emit_upmem=tmp_path)

@@ -39,6 +39,8 @@ public:
     nest_.op = loopnest::nestOf(kernel_);
     if (!nest_.op)
       return refuse("it is no perfect loop nest");
+    if (llvm::is_contained(nest_.op.getStaticLoopRanges(), 0))
+      return refuse("it has no iterations");
     readLoops();
     SmallVector<OpOperand *> operands = nest_.op.getDpsInputOperands();
     for (OpOperand *operand : operands)
@@ -459,6 +461,13 @@ void countWork(const DpuNest &nest, const dpu::DpuConfig &config, DpuKernel &lay
       isReduced |= !nest.loops[loop].isParallel && memory.packedSteps[loop] != 0;
     double elements = isReduced || memory.fetch == DpuFetch::Table ? iterations : points;
     bool isBlock = memory.isWritten || memory.fetch == DpuFetch::Block;
+    // A single element is fetched as soon as its loops are known.
+    if (!memory.isWritten && memory.fetch == DpuFetch::Single) {
+      if (isReduced && !nest.usesLoop(memory, *nest.innerLoop))
+        elements /= static_cast<double>(countOn(nest, layout, *nest.innerLoop));
+      else if (!isReduced && !(nest.vectorLoop && nest.usesLoop(memory, *nest.vectorLoop)))
+        elements = items;
+    }
     layout.dmaTransfers += !isBlock ? elements : isReduced ? iterations * innerBlocks : items;
     layout.dmaBytes += elements * (isBlock ? width : static_cast<double>(dmaGrain));
   }

@@ -6,9 +6,9 @@
 #include "compiler/codegen/PimCode.h"
 #include "compiler/codegen/upmem/EmitUpmemC.h"
 #include "compiler/driver/DpuCode.h"
-#include "compiler/driver/SimulationTask.h"
 #include "runtime/DpuKernel.h"
 #include "runtime/Error.h"
+#include "sim/dpu/DpuConfig.h"
 #include "sim/dpu/Program.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -107,10 +107,23 @@ void KernelCode::compileForDpus(uint32_t kernel, const MachineConfig &machine, c
   target.dpu = std::move(emitted);
 }
 
+/// All that DPU programs and their splits depend on: transfers and their prices, too.
+static std::string dpuCodeKey(const dpu::DpuConfig &config) {
+  std::string key = fmt::format("upmem {}", config.numDpus);
+  for (const MachineValue &value : config.values)
+    if (value.path.rfind("placement.", 0) != 0)
+      key += fmt::format(" {}={}", value.path, value.value);
+  for (const dpu::TransferTable *table : {&config.toMram, &config.fromMram})
+    for (const std::vector<double> *numbers : {&table->bytes, &table->ranks, &table->us})
+      for (double number : *numbers)
+        key += fmt::format(" {}", number);
+  return key;
+}
+
 const SimulatedCode &KernelCode::simulated(const MachineConfig &machine, const std::function<void(int64_t)> &progress,
                                            const std::string &upmemHome) {
   std::string key =
-      machine.dpus ? simulatedMachineHash(machine) : fmt::format("{} {}", machine.kind, machine.core.vectorBits);
+      machine.dpus ? dpuCodeKey(*machine.dpus) : fmt::format("{} {}", machine.kind, machine.core.vectorBits);
   if (auto known = simulated_.find(key); known != simulated_.end())
     return known->second;
   SimulatedCode code;

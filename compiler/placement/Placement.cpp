@@ -149,7 +149,8 @@ void complete(const NestView &nest, NestDecision &decision) {
   PimTimePrediction prediction = predictPimTime(nest.kernel.facts, nest.profile, nest.machine, nest.dpuKernel);
   decision.predictedPimNs = prediction.kernelNs;
   decision.predictedPimTotalNs = prediction.totalNs + nest.transferNs;
-  decision.equations.push_back(predictionRecord(nest, prediction));
+  if (!nest.machine.dpus || nest.dpuKernel) // Else nothing was predicted.
+    decision.equations.push_back(predictionRecord(nest, prediction));
   if (nest.host == nullptr)
     return;
   HostTimePrediction host = predictHostTime(nest.kernel.facts, nest.profile, *nest.host);

@@ -102,7 +102,7 @@ def _lines(run: Mapping[str, Any], names: Sequence[tuple[str, str, str]]) -> lis
         elapsed, points = 0.0, []
         for entry in run["rounds"]:
             elapsed += sum(entry["seconds"].values())
-            if name in entry:
+            if name in entry and math.isfinite(entry[name]):  # A model that diverged has no loss.
                 points.append((elapsed, entry[name]))
         if points:
             series.append((label, style, points))

@@ -159,7 +159,7 @@ SimulationTask::SimulationTask(const Program &program, uint32_t nest, const PimK
   key_.operands = hashOf(operandsJson(program_).dump());
   key_.machine = simulatedMachineHash(machine);
   key_.sampling = samplingText(simulation);
-  key_.simulator = simulatorVersion;
+  key_.simulator = machine.dpus ? dpuSimulatorVersion : simulatorVersion;
 }
 
 /// Longest vector registers that the simulator executes.

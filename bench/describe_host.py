@@ -70,7 +70,7 @@ def set_value(text: str, section: str, key: str, value: object, source: str) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="machine file to write")
-    parser.add_argument("--probe", type=Path, default=ROOT / "build/sim/bench_host_probe", help="the built probe")
+    parser.add_argument("--probe", type=Path, default=ROOT / "build/make/sim/bench_host_probe", help="the built probe")
     options = parser.parse_args()
     print(describe())
     measured = json.loads(subprocess.run([options.probe], capture_output=True, text=True, check=True).stdout)

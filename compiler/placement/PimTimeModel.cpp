@@ -45,11 +45,11 @@ double numInstructions(const NestFacts &facts, const profile::NestProfile &profi
   double trips = innermostTrips(facts);
   if (facts.isContraction())
     return trips * contractionTripInstructions + operations.stores;
-  if (isTraced(profile))
-    return profile.cache.instructions - (double(facts.iterations) - trips) * tracedLoopInstructions;
-  return operations.floatOps + operations.integerOps + operations.divisions + operations.conversions +
-         operations.loads + operations.stores + operations.transcendentals * transcendentalInstructions +
-         trips * loopInstructions;
+  double inBody = operations.floatOps + operations.integerOps + operations.divisions + operations.conversions +
+                  operations.loads + operations.stores;
+  if (isTraced(profile)) // Never less than the body has: short traces count fewer loop instructions.
+    return std::max(inBody, profile.cache.instructions - (double(facts.iterations) - trips) * tracedLoopInstructions);
+  return inBody + operations.transcendentals * transcendentalInstructions + trips * loopInstructions;
 }
 
 /// PL-3.2: cycles in which an in-order core waits for a result. The iterations of one trip fill each other's waits, but

@@ -306,7 +306,8 @@ const Plan &CompiledProgram::plan(const PlanOptions &options) {
       for (const PimKernel &kernel : code.kernels)
         plan.dpuKernels.push_back(kernel.dpu);
       plan.transfers = transfersOfProgram(program, code.kernels, options.machine);
-      transferNs = plan.transfers->launchNs();
+      for (size_t nest = 0; nest < program.nests.size(); ++nest)
+        transferNs.push_back(plan.transfers->launchNs(nest));
       input.transferNs = transferNs;
       input.dpuKernels = plan.dpuKernels;
     }

@@ -10,12 +10,10 @@
 
 namespace nearbank::driver {
 
-std::vector<double> DpuTransfers::launchNs() const {
-  std::vector<double> sums;
-  for (const std::vector<CrossingRecord> &records : perNest)
-    sums.push_back(std::accumulate(records.begin(), records.end(), 0.0,
-                                   [](double sum, const CrossingRecord &record) { return sum + record.timeNs; }));
-  return sums;
+double DpuTransfers::launchNs(size_t nest) const {
+  const std::vector<CrossingRecord> &records = perNest[nest];
+  return std::accumulate(records.begin(), records.end(), 0.0,
+                         [](double sum, const CrossingRecord &record) { return sum + record.timeNs; });
 }
 
 /// Buffers whose content does not change between runs.

@@ -15,7 +15,7 @@ struct DpuTransfers {
   NestTransfers perNest;                               ///< CX-5 of each launch.
   std::vector<uint64_t> residentBytes;                 ///< By nest: bytes in each DPU that stay there.
   std::vector<std::vector<uint32_t>> residentOperands; ///< By nest: numbers of the operands that do.
-  std::vector<double> launchNs() const;                ///< Sum of perNest, by nest.
+  double launchNs(size_t nest) const;                  ///< Sum of perNest.
 };
 
 /// Parameters, constants and what hoisted nests make of them stay in MRAM, in program order, as long as there is room

@@ -97,10 +97,7 @@ static Json dpuJson(const Program &program, const Plan &plan, uint32_t index) {
     return nullptr;
   const dpu::DpuConfig &config = *plan.options.machine.dpus;
   auto dpus = kernel->dpus();
-  double transferNs = 0;
   Json splits = Json::array(), resident = Json::array();
-  for (const CrossingRecord &record : plan.transfers->perNest[index])
-    transferNs += record.timeNs;
   for (const DpuKernel::Split &split : kernel->splits)
     splits.push_back({{"extent", split.extent}, {"chunk", split.chunk}, {"parts", split.parts()}});
   for (uint32_t operand : plan.transfers->residentOperands[index])
@@ -116,7 +113,7 @@ static Json dpuJson(const Program &program, const Plan &plan, uint32_t index) {
           {"residentBytes", plan.transfers->residentBytes[index]},
           {"residentBuffers", resident},
           {"instructions", kernel->instructions},
-          {"transferTime", quantity(transferNs, "ns", "modelled")}};
+          {"transferTime", quantity(plan.transfers->launchNs(index), "ns", "modelled")}};
 }
 
 static Json nestJson(const Program &program, const Plan &plan, uint32_t index) {

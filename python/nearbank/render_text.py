@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nearbank.render_units import ABSENT, format_number, format_quantity, value_of
-from nearbank.report_dpus import dpu_lines
+from nearbank.report_dpus import dpu_rows
 from nearbank.report_groups import NestGroup, dram_intensity, group_nests, host_quantity, pim_quantity
 from nearbank.report_runs import host_label
 from nearbank.report_verdict import verdict
@@ -253,7 +253,9 @@ def run_text(run: Mapping[str, Any], show_all: bool = False, width: int | None =
     """
     title = f"{run['spec']} on {run['machine']}, policy {run['policy']}"
     lines = [title, ""] + placement_lines(run, show_all, width) + [""] + summary_lines(run)
-    if shares := dpu_lines(run):
-        lines += ["", *shares]
+    if rows := dpu_rows(run):
+        heads = {name: name for name in rows[0]} | {"dpus": "DPUs", "mram": "MRAM/DPU", "resident": "stays there"}
+        table = table_lines([tuple(row.values()) for row in (heads, *rows)])
+        lines += ["", "shares of DPUs (transfers modelled, of one launch)", *table]
     lines += ["", run["summary"].get("verdict") or verdict(run)]
     return "\n".join(lines)

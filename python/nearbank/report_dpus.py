@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a plan on a machine with DPUs shares its nests out: DPUs, tasklets, MRAM and transfers, as text."""
+"""How a plan on a machine with DPUs shares its nests out: DPUs, tasklets, MRAM and transfers."""
 
 from __future__ import annotations
 
@@ -49,27 +49,3 @@ def _row(nests: list[Mapping[str, Any]]) -> dict[str, str]:
         "resident": format_bytes(dpu["residentBytes"]),
         "transfers": format_quantity(dpu["transferTime"]),
     }
-
-
-def dpu_lines(run: Mapping[str, Any]) -> list[str]:
-    """Print `dpu_rows` as a table.
-
-    Parameters
-    ----------
-    run : mapping
-        One entry of ``runs``.
-
-    Returns
-    -------
-    list of str
-        Lines; none on machines without DPUs.
-    """
-    rows = dpu_rows(run)
-    if not rows:
-        return []
-    heads = {name: name for name in rows[0]} | {"dpus": "DPUs", "mram": "MRAM/DPU", "resident": "stays there"}
-    table = [heads, *rows]
-    widths = {name: max(len(row[name]) for row in table) for name in heads}
-    return ["shares of DPUs (transfers modelled, of one launch)"] + [
-        "  ".join(row[name].ljust(widths[name]) for name in heads).rstrip() for row in table
-    ]

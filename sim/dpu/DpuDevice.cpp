@@ -17,7 +17,7 @@
 namespace nearbank::dpu {
 namespace {
 
-/// Where DPU `dpu` of `of` DPUs finds a name. @throws InternalError NB0902 when emitted code lacks it
+/// Address of a variable of the emitted program. @throws InternalError NB0902 when emitted code lacks it
 uint32_t addressOf(const Program &program, const char *name) {
   const Symbol *symbol = program.find(name);
   if (!symbol)

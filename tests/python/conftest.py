@@ -22,6 +22,23 @@ def _own_home(tmp_path, monkeypatch):
     monkeypatch.setenv("NEARBANK_HOME", str(tmp_path / "nearbank-home"))
 
 
+@pytest.fixture(scope="module")
+def shared_home(tmp_path_factory):
+    """Folder of caches that all tests of a file share."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture
+def one_database(shared_home, _own_home, monkeypatch):
+    """One profile database for the whole file: each distinct nest is profiled once."""
+    import torch
+
+    monkeypatch.setenv("NEARBANK_HOME", str(shared_home))
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
 @pytest.fixture
 def fake_core(monkeypatch):
     """Run compiled pieces in eager PyTorch: tests the front end without the compiler."""

@@ -17,7 +17,7 @@ from nearbank.backend import nearbank_backend
 from nearbank.errors import UserError
 from torch import nn
 
-pytestmark = needs_core
+pytestmark = [needs_core, pytest.mark.usefixtures("one_database")]
 
 MODELS = {
     "two layers": (TwoLayers, lambda: (torch.randn(3, 8),)),
@@ -27,20 +27,6 @@ MODELS = {
     "dropout": (Dropout, lambda: (torch.randn(3, 8),)),
     "sort": (SortsInTheMiddle, lambda: (torch.randn(3, 8),)),
 }
-
-
-@pytest.fixture(scope="module")
-def shared_home(tmp_path_factory):
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture(autouse=True)
-def _fresh_dynamo(shared_home, _own_home, monkeypatch):
-    """One profile database for the whole file: each distinct nest is profiled once."""
-    monkeypatch.setenv("NEARBANK_HOME", str(shared_home))
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def compiled(module, **options):

@@ -16,7 +16,7 @@ from nearbank.errors import DeviceError, UserError
 from torch import nn
 from torch.nn import functional
 
-pytestmark = needs_core
+pytestmark = [needs_core, pytest.mark.usefixtures("one_database")]
 
 
 class Lambda(nn.Module):
@@ -28,20 +28,6 @@ class Lambda(nn.Module):
 
     def forward(self, *inputs):
         return self.function(*inputs)
-
-
-@pytest.fixture(scope="module")
-def shared_home(tmp_path_factory):
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture(autouse=True)
-def _fresh_dynamo(shared_home, _own_home, monkeypatch):
-    """One profile database for the whole file: each distinct nest is profiled once."""
-    monkeypatch.setenv("NEARBANK_HOME", str(shared_home))
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def on_dpus(function, *inputs, machine="upmem-8", expects_host=False):

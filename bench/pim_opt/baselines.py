@@ -21,6 +21,7 @@ from nearbank.sgd_data import DataSet, read_data
 from nearbank.sgd_options import JobOptions
 from nearbank.sgd_training import run_epochs, start_job
 from rooflines import MACHINES, roofline
+from study import SHAPES
 
 #: Rows of one step of a process, as PIM-Opt's CPU baseline and DPUs have them, and of PIM-Opt's GPU baseline.
 LOCAL_BATCH = {"yfcc": 8, "criteo": 2048}
@@ -185,7 +186,7 @@ def main() -> None:
     arguments = parser.parse_args()
     dataset, model, rows, epochs = arguments.data, arguments.model, arguments.rows, arguments.epochs
     train, test = generated(dataset, rows), generated(dataset, 5000 if dataset == "yfcc" else 50000, 1 << 32)
-    entries = 4096 if dataset == "yfcc" else 39
+    entries = SHAPES[dataset]["entriesPerRow"]
 
     def show(name: str, seconds: float, *figures: float, kind: str = "measured") -> None:
         shown = f"{100 * figures[0]:>9.2f} %{figures[1]:>9.4f}" if figures else ""

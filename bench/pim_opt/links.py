@@ -15,7 +15,7 @@ from nearbank.cli_run import parse_assignments
 from nearbank.dpu_machines import dpu_machine
 from nearbank.sgd_options import settings_of
 from nearbank.sgd_times import overlapped
-from study import PUBLISHED, Cell
+from study import PUBLISHED, SHAPES, Cell
 
 WAYS = {
     "host (UPMEM as it is)": {},
@@ -25,11 +25,6 @@ WAYS = {
     "ring all-reduce": {"sync": "ring"},
     "gossip with two neighbours": {"sync": "gossip"},
     "switches add up": {"sync": "in-network"},
-}
-#: Rows are described, not generated.
-SHAPES = {
-    "yfcc": {"features": 4096, "entriesPerRow": 4096, "isSparse": False, "hasValues": False},
-    "criteo": {"features": 1_000_000, "entriesPerRow": 39, "isSparse": True, "hasValues": False},
 }
 SYNCHRONISING = ("toDpu", "fromDpu", "aggregation", "link")
 

@@ -42,6 +42,11 @@ PUBLISHED = {
 ROWS = {"yfcc": 851_968, "criteo": 50_331_648}
 TEST_ROWS = {"yfcc": 21_299, "criteo": 200_000}
 DPU_COUNTS = (256, 512, 1024, 2048)
+#: Rows of either data set, described.
+SHAPES = {
+    "yfcc": {"features": 4096, "entriesPerRow": 4096, "isSparse": False, "hasValues": False},
+    "criteo": {"features": 1_000_000, "entriesPerRow": 39, "isSparse": True, "hasValues": False},
+}
 #: Processes of the paper's CPU baseline.
 BASELINE_PROCESSES = 128
 #: Epochs of the paper's runs, which times are given for.
@@ -296,7 +301,7 @@ def _bounds(cells: list[dict]) -> list[str]:
         steps = cell.rows // (cell.batch if algorithm == "ga-sgd" else cell.batch * BASELINE_PROCESSES)
         row = f"| {dataset}, {algorithm}, {model} | {timed['seconds']:.4g} |"
         for machine in MACHINES:
-            bound = PAPER_EPOCHS * roofline(machine, cell.rows, 39 if dataset == "criteo" else 4096, steps)
+            bound = PAPER_EPOCHS * roofline(machine, cell.rows, SHAPES[dataset]["entriesPerRow"], steps)
             row += f" {bound:.3g} | {bound / timed['seconds']:.2g}x |"
         lines.append(row)
     return lines
